@@ -20,11 +20,11 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Se
 RUN_VARIABLE, TOOL_VARIABLE, ROLE_VARIABLE = "MICROCLUSTER_RUN", "MICROCLUSTER_TOOL", "MICROCLUSTER_ROLE"
 NO_CONTAINER, NO_RUNS, SPOILT = "", "-", ("utf-8", "replace")
 STAGING_LABEL = "microcluster.staging"
-"""Of the container in which a run's data are made; its value is the run."""
+"""Label of the container in which a run's data are made; its value is the run."""
 TERM_WAIT_S = 15
 KILL_WAIT_S = 5
 ROLE_WAIT_S = 5
-"""What does not end by then gets its KILL with all others."""
+"""Seconds for the processes of one role; those that have not ended then get their KILL with all others."""
 EXEC_LOOKS, EXEC_PAUSE_S = 9, 0.002
 DOCKER_TIMEOUT_S = 5
 MARK_TIMEOUT_S = 3
@@ -35,9 +35,9 @@ DAEMON_FILE, DOCKER_FOLDER = "/etc/docker/daemon.json", "/var/lib/docker"
 CONTAINERS = 'for file in "$0"/containers/*/config.v2.json; do cat "$file" && echo || exit 1; done'
 """Prints one line of JSON for each container; without any of them it fails, as where the folder is another one."""
 STOP_FILE = "stopped"
-"""In the run's folder: it is to end, or was ended; a program may look for it and end by itself."""
+"""A file in the folder of a run that is to end, or was ended; a program may look for it and end by itself."""
 NAME = re.compile(r"\w+\Z")
-"""Of a run: processes say of themselves to which one they belong, and a mark must lead to no other folder."""
+"""Name of a run; processes say themselves to which one they belong, and a mark must lead to no other folder."""
 STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FILE)
 Process = NamedTuple("Process", [("pid", int), ("started", bytes)])
 """The start time tells it from a later one with its number."""

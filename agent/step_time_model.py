@@ -1,4 +1,4 @@
-"""How long an update takes: the law of the ring.
+"""Time of an update by the law of the ring.
 
 Source of the law: a flat ring over p ranks moves 2 (p - 1) / p of the gradients through every network card each way, reproduced
 at full size on shaped links within 6 % at up to 2 Gb/s. The backward pass is two thirds of the computing and hides the exchange.
@@ -9,7 +9,7 @@ from typing import Any, Dict, Optional
 from agent.run.document import RunDocument
 
 TCP_SHARE = 0.941
-"""What TCP leaves of a line rate for the data themselves."""
+"""Share of a line rate that TCP leaves for the data themselves."""
 FORWARD_SHARE = 1.0 / 3
 
 

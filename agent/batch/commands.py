@@ -8,7 +8,7 @@ Job = NamedTuple("Job", [("number", str), ("name", str), ("user", str), ("state"
 WAITING, LIVING = "QHW", "QHWRETS"
 """Letters of qstat: queued, held, waiting for a time; and beside these running, exiting, being moved, suspended."""
 USER_COLUMN = 15
-"""So many characters of a user's name qstat shows."""
+"""Characters of a user's name that qstat shows."""
 LIST, LIST_QUEUES, LIST_NODES, DELETE = ["qstat"], ["qstat", "-q"], ["pbsnodes", "-a"], ["qdel"]
 NAME_CLUSTER = ["sh", "-c", "scontrol show config 2>/dev/null || qstat -B -f"]
 """Slurm's commands first: its wrapper of qstat has no `-B`."""

@@ -26,13 +26,13 @@ from agent.run.records import text_of
 
 LOOK_EVERY_S = 2
 RESERVE_S = 45
-"""Of the walltime: for ending every process on every node, and for the notes of it."""
+"""Seconds of the walltime for ending every process on every node, and for the notes of it."""
 STEP_TIMEOUT_S = 40
-"""Of one step on another node; ending what does not obey takes 20 s there."""
+"""Limit of one step on another node; ending what does not obey takes 20 s there."""
 ADDRESS_TIMEOUT_S = 60
 REFUSED = 3
 CHOSEN = "chosen_job"
-"""In the run's folder: a link that names the one job that may carry out the run."""
+"""A link in the run's folder that names the one job that may carry out the run."""
 QUEUE, WALLTIME = "queue", "walltime"
 """Causes of a failed run."""
 NOTHING_SAVED = "the walltime ends, and nothing was saved in it"
@@ -46,7 +46,7 @@ class Ended(Exception):
 
 
 class Walltime:
-    """What is known of the time: when the run has to have ended, and the newest checkpoints as training and window began."""
+    """The time that is left: the moment at which the run has to have ended, and the newest checkpoints as training and window began."""
 
     def __init__(self, ends_at: float, now: float) -> None:
         self.ends_at = ends_at

@@ -1,4 +1,4 @@
-"""What a person's commands do at the queue, on the login host: submit a run at most once, look at it, end its job and prove it.
+"""The commands of a person at the queue, on the login host: submit a run at most once, look at it, end its job and prove it.
 
 Arguments: ``submit``, ``look`` or ``leave``, and what is asked of the queue for the run, as JSON. Prints one line of JSON.
 

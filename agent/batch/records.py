@@ -1,4 +1,4 @@
-"""What was asked of the queue, and what its jobs used: small files in the person's home, of which the receipt is made.
+"""Records of what was asked of the queue and what its jobs used: small files in the person's home, of which the receipt is made.
 
 The queue itself forgets a job minutes after its end. A run's record is written before each submission, under the name of its jobs, which
 no run in another folder has: it says whose a job is. Each start of a job has a file of its own, which begins with what the record said then.
@@ -13,7 +13,7 @@ from agent.machine import read_json, write_whole
 
 FOLDER = "~/.microcluster/jobs"
 SEEN_EVERY_S = 20
-"""How often a job writes down that it lives, so that one that was killed is counted until about then."""
+"""Seconds between two notes of a job that it lives, so that one that was killed is counted until about then."""
 
 
 def owner_of(request: Dict[str, Any]) -> str:

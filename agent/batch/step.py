@@ -12,7 +12,7 @@ from agent.run.queue_nodes import granted
 SLURM_JOB = "SLURM_JOB_ID"
 EXIT_MARK = "microcluster-step-exit "
 CARRIED = ("HOME", "USER", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "LANG", "PBS_JOBID", "MICROCLUSTER_RUN")
-"""What a step of Torque does not have of the job's environment by itself."""
+"""Variables of the job's environment that a step of Torque does not have by itself."""
 NO_ANSWER = 255
 
 

@@ -1,11 +1,11 @@
-"""What a staging says: how far it is, and why it cannot go on."""
+"""Lines that a staging prints: how far it is, and why it cannot go on."""
 
 import sys
 import time
 from typing import Iterable, Iterator, Optional, TypeVar
 
 MARK = "staging: "
-"""How a line begins that `fab watch` shows as what is being done."""
+"""Beginning of a line that `fab watch` shows as what is being done."""
 SAY_EVERY_S = 10
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ PIECES = [sys.executable, os.path.dirname(os.path.dirname(os.path.abspath(__file
 REFUSED, TERMINATED = 1, 143
 LINES_THAT_MATTER = 5
 FOLDERS = ("archives", "raw", "texts", "cleaned", "shuffled", "stamps")
-"""What a staging keeps while it works, some 10 GB for WMT16; gone when its data are finished."""
+"""Folders of a staging while it works, some 10 GB for WMT16; gone when its data are finished."""
 SUMS, ID, RECORDS = "SHA256SUMS", "ID", "archives.json"
 EIGHT = 8
 """Only training pads the vocabulary to a multiple of it: with another number the first evaluation fails."""

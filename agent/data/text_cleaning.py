@@ -16,7 +16,7 @@ from typing import Iterator, Sequence
 from agent.data.progress import Progress, Refused
 
 SPACES = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""What Perl takes for white space in decoded text; Python's own class has four control characters more."""
+"""White space of Perl in decoded text; Python's own class has four control characters more."""
 RUN_OF_SPACES = re.compile("[" + SPACES + "]+")
 SEGMENT = re.compile(r"<seg.*?>(.*)</seg>.*?")
 LONGEST_RATIO = 9

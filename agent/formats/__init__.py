@@ -1,1 +1,1 @@
-"""What programs write: the formats of their checkpoints and of their logs."""
+"""Formats of what programs write: their checkpoints and their logs."""

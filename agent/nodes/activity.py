@@ -1,4 +1,4 @@
-"""What shows that something happens on a node, beside its GPUs: use of processors and network, and keystrokes.
+"""Signs that something happens on a node, beside its GPUs: use of processors and network, and keystrokes.
 
 Each reading is a counter, so that two of them say what happened in between.
 """
@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 SSH_PORT = 22
 INNER_CARD = re.compile(r"lo$|docker|veth|br-")
-"""What passes them has passed another card, or never leaves the machine."""
+"""Cards whose bytes have passed another card, or never leave the machine."""
 SOCK_DIAG, BY_FAMILY, DUMP, ESTABLISHED = 4, 20, 0x301, 1
 TCP_INFO, BYTES_ACKED_AT = 2, 120
 """linux/sock_diag.h, linux/inet_diag.h and `struct tcp_info` of linux/tcp.h; Linux 4.1 and newer count the bytes."""

@@ -43,7 +43,7 @@ CHECKPOINT, PUT_ASIDE, HALF, PROGRAM = "checkpoint", "put aside", "half written"
 SUSPECTED = "suspected checkpoint"
 """The newest one, where an older one without a suspicion is preferred."""
 Told = NamedTuple("Told", [("what", str), ("step", Optional[int]), ("suspicion", str)])
-"""What is said of a file: what it is, of which checkpoint's step, and the suspicion against that."""
+"""Facts of a file: what it is, of which checkpoint's step, and the suspicion against that."""
 Facts = Dict[str, Told]
 Links = List[Dict[str, str]]
 Place = Tuple[str, str, Facts]

@@ -27,7 +27,7 @@ MEETING_PORTS = 8000  # From the run's first one on; from 32768 on the system gi
 ENTER = 'cd "$0" && PATH="$1:$PATH" && export PATH && shift && exec "$@"'
 """Starts words in a folder, with the programs of an environment before those of the machine."""
 TERMINALS, TERMINALS_OF_THE_MACHINE = "/dev/pts", "/run/microcluster/terminals"
-"""Where terminals lie, and where a container sees those of its machine."""
+"""Folders of terminals: those of the machine, and those of the machine as a container sees them."""
 
 
 class Run:

@@ -1,4 +1,4 @@
-"""What those who look at a run read of its events: the last ones of each kind, and of those before some that are far enough apart.
+"""Summary of a run's events for those who look at it: the last ones of each kind, and of those before some that are far enough apart.
 
 A program may make a million steps, and nobody can read all of progress.jsonl every second or two. So the supervisor writes down a summary
 of every megabyte, and a look reads that and what was written since.
@@ -14,7 +14,7 @@ from agent.machine import write_whole
 EVENTS, FILE = "progress.jsonl", "progress_summary.json"
 EVERY_BYTES = 1 << 20
 LAST, POINTS, MOST = 20, 200, 4000
-"""Of each kind, so many last events and so many points before; of all kinds together about so many points."""
+"""Numbers of last events and of points before them for each kind, and about the most points of all kinds together."""
 MOST_KINDS = 2000
 """A program may give each line another name."""
 KIND = ("event", "name", "cause", "phase")

@@ -6,8 +6,8 @@ from typing import List
 from agent.machine import read_json
 
 GRANTED, STOP, ENDED, SECRETS = "granted.json", "stop_asked", "nodes_ended.json", "secrets"
-"""In the run's folder: the nodes; the wish that the job ends; how its processes ended on each node; and a folder with what the program is
-given and nobody else reads, which goes with the job."""
+"""Entries of the run's folder: the nodes, the wish that the job ends, the ends of its processes on each node, and a folder with what the
+program is given and nobody else reads, which goes with the job."""
 
 
 def placeholder(node: int) -> str:

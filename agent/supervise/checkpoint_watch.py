@@ -29,7 +29,7 @@ GATHER_S = 30
 TAKEN_S = 60.0
 """A mount of a drive may write what was closed five seconds ago, and a checkpoint of a gigabyte takes a while."""
 State = NamedTuple("State", [("newest", Checkpoint), ("best", List[str]), ("files", List[str])])
-"""What is copied: the newest checkpoint, the names of the best models, and the files of the newest one."""
+"""State that is copied: the newest checkpoint, the names of the best models, and the files of the newest one."""
 
 
 class CheckpointWatch:

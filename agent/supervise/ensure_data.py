@@ -21,7 +21,7 @@ MEASURE, MEASURE_TIMEOUT_S = (
 """A person's own folder may have a million files, whose lines nobody asks for."""
 TRIES = 2
 WHOLE, LACKING = 0, 1
-"""What the question after whole data ends with; any other exit code is no answer."""
+"""Exit codes of the question after whole data; any other one is no answer."""
 
 
 def ensure(run: Run) -> None:

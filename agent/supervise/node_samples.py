@@ -11,7 +11,7 @@ from agent.run.document import RunDocument
 
 SAMPLE_EVERY_S, SAMPLE_TIMEOUT_S = 20, 20
 EARLY_S, EARLY_TIMES = 120, 4
-"""In the first minutes the machines are asked so many times as often, so that a short run is measured as well."""
+"""Seconds in which the machines are asked more often, and how many times: a short run is measured as well."""
 
 
 def pace_s(spec: RunDocument, trained_s: float) -> float:

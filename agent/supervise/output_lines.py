@@ -11,11 +11,11 @@ from typing import List
 from agent.machine import LINE_BYTES
 
 READ_BYTES, PIPE_BYTES = 1 << 16, 1 << 20
-"""What is read at once, and what a pipe holds at most: more than that comes from a process that has not ended."""
+"""Bytes that are read at once, and most bytes in a pipe: more than that comes from a process that has not ended."""
 END = re.compile(rb"\r?\n|\r(?=[^\n])")
-"""Of a line, or of what it showed before it was drawn again."""
+"""End of a line, or of what it showed before it was drawn again."""
 REDRAWN_EVERY_S = 1.0
-"""How often what a line shows is written to the log; what nothing has followed for so long is what it shows."""
+"""Seconds between two states of a line in the log; a state that nothing has followed for so long is the one that it shows."""
 LEFT_OPEN_S = 5.0
 """After its end a process's output may still be on its way; what holds it open for longer is a process that it has left behind."""
 

@@ -29,7 +29,7 @@ START_TIMEOUT_S = 30
 LOOK_TIMEOUT_S = 1
 """Whoever looks whether a supervisor is alive has its lock for a moment, and is not taken for one."""
 ALIVE_EVERY_S = 5
-"""How often a supervisor shows that it lives."""
+"""Seconds between two signs of life of a supervisor."""
 LOCK_TIMEOUT_S = 2
 REMOVE_TIMEOUT_S = 30
 TERMINATED = 143

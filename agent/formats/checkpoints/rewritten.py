@@ -34,7 +34,7 @@ FICLONE = 0x40049409
 PROGRESS = ("train", "validation", "metric", "resuming")
 """Events that say the step: those of the program's lines, and the one with which an attempt goes on."""
 WRITTEN_S = 5.0
-"""What a program writes is changed as a file when its content is; what another node has given has an older time."""
+"""Most seconds between the changes of a file and of its content, if the program has written it; a file that another node has given has an older time."""
 LATE_S = 0.011
 """An event may be noted that much after what the program wrote next: its time has whole milliseconds, a file has that of a tick of Linux."""
 State = NamedTuple("State", [("step", int), ("at", int)])
@@ -48,7 +48,7 @@ class Format(file_formats.Format):
     """The program's own files, the time of their last write, the folder with their copy, and the name of their state where it has none."""
 
     off_s = 0.0
-    """How far the clock of the disk is before this machine's."""
+    """Seconds by which the disk's clock is before this machine's."""
 
     def part_of(self, file: str) -> Optional[Checkpoint]:
         """Return (step, the path that matches) of the copy that a file belongs to, or None."""

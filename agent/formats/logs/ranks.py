@@ -34,7 +34,7 @@ Number = Union[float, str]
 Speaker = Union[int, str, None]
 """A rank, the name of a process, or nobody that is known."""
 Take = Callable[[Any, Match[str]], Events]
-"""What makes events of a match, with the reader as its first argument."""
+"""A function that makes events of a match; the reader is its first argument."""
 Table = List[Tuple[Pattern[str], Take]]
 
 

@@ -12,7 +12,7 @@ from typing import Match
 from agent.formats.logs.ranks import PATTERNS, Events, Number, RankReader, event_with, metric, number, patterns
 
 LOGGERS = re.compile(r"INFO:tensorflow:|I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+?:\d+\] ")
-"""What the two loggers put before a line."""
+"""Beginnings of lines by the two loggers."""
 FIRST = (0, None)
 """The first rank, or a line that bears no rank."""
 
