@@ -41,6 +41,8 @@ NAME = re.compile(r"\w+\Z")
 STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FILE)
 Process = NamedTuple("Process", [("pid", int), ("started", bytes)])
 """The start time tells it from a later one with its number."""
+Mark = NamedTuple("Mark", [("run", str), ("role", str)])
+"""What a process's environment says of it; the role is empty for a process without one."""
 Container = NamedTuple("Container", [("id", str), ("pid", int)])
 """The number is that of its first process."""
 
@@ -118,20 +120,20 @@ def find(mode: str, run: str, container: Optional[Container] = None, role: str =
         if state != b"Z":
             started[pid] = since
         if RUN_VARIABLE.encode() in values:
-            marks[pid] = (
+            marks[pid] = Mark(
                 values[RUN_VARIABLE.encode()].decode(*SPOILT),
                 values.get(ROLE_VARIABLE.encode(), b"").decode(*SPOILT),
             )
         elif inside:
-            marks[pid] = None if TOOL_VARIABLE.encode() in values else (run, "")
+            marks[pid] = None if TOOL_VARIABLE.encode() in values else Mark(run, "")
     found = {}
     for pid, since in started.items():
         owner = pid
         while owner in parent_of and owner not in marks:
             owner = parent_of[owner]
         mark = marks.get(owner)
-        if mark and (mark[0] == run) == (mode == "only") and role in ("", mark[1]):
-            found[Process(pid, since)] = mark[0]
+        if mark and (mark.run == run) == (mode == "only") and role in ("", mark.role):
+            found[Process(pid, since)] = mark.run
     return found
 
 

@@ -54,7 +54,7 @@ def observe(folder: str) -> Dict[str, Any]:
         "failure": read_json(at("failure.json")),
         "job": read_json(at("job.json")),
         "preflight": read_json(at("preflight.json")),
-        "events": event_summary.read(folder)[1],
+        "events": event_summary.read(folder).events,
         "silent_s": silence(folder),
         "activity": activity(folder),
         "drive_silent": silent,

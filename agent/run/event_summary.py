@@ -7,7 +7,7 @@ of every megabyte, and a look reads that and what was written since.
 import contextlib
 import json
 import os
-from typing import Any, List, Tuple
+from typing import Any, List, NamedTuple
 
 from agent.machine import write_whole
 
@@ -17,11 +17,13 @@ LAST, POINTS, MOST = 20, 200, 4000
 """Numbers of last events and of points before them for each kind, and about the most points of all kinds together."""
 MOST_KINDS = 2000
 """A program may give each line another name."""
+Summary = NamedTuple("Summary", [("offset", int), ("events", List[Any])])
+"""Bytes of the events that are summed up or read, and the events that are left of them in their order; None for a line that is no JSON."""
 KIND = ("event", "name", "cause", "phase")
 
 
-def read(folder: str) -> Tuple[int, List[Any]]:
-    """Return how many bytes of the events are summed up or read, and the events that are left of them in their order."""
+def read(folder: str) -> Summary:
+    """Return the summary in a run's folder, with what was written since."""
     offset, events = written(folder)
     with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, EVENTS), "rb") as file:
         file.seek(offset)
@@ -30,19 +32,19 @@ def read(folder: str) -> Tuple[int, List[Any]]:
             offset += sum(map(len, lines))
             # The last line may just be being written; any other that cannot be read is None, and counted by who looks.
             events = thinned(events + list(map(value_of, lines)) + [one for one in map(value_of, cut_off) if one])
-    return offset, events
+    return Summary(offset, events)
 
 
-def written(folder: str) -> Tuple[int, List[Any]]:
+def written(folder: str) -> Summary:
     """Return the summary in a run's folder, an empty one where it is missing or is not that of the file."""
     try:
         with open(os.path.join(folder, FILE)) as file:
             offset, events = json.load(file)
         if offset <= os.path.getsize(os.path.join(folder, EVENTS)):
-            return offset, events
+            return Summary(offset, events)
     except (OSError, ValueError):
         pass
-    return 0, []
+    return Summary(0, [])
 
 
 def write(folder: str, afresh: bool = False) -> None:

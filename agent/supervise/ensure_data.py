@@ -40,7 +40,9 @@ def ensure(run: Run) -> None:
 
 def measure(run: Run) -> None:
     """Record once how large the data are: what `du -sm` says of the folder, and `wc` of each file of the data set."""
-    if run.spec.data is None or any(one and one.get("event") == "data" for one in event_summary.read(run.folder)[1]):
+    if run.spec.data is None or any(
+        one and one.get("event") == "data" for one in event_summary.read(run.folder).events
+    ):
         return
     run.doing = "measuring the data"
     code, output = run.ask(["sh", "-c", MEASURE, run.spec.data], MEASURE_TIMEOUT_S)

@@ -74,6 +74,12 @@ FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 """Signals that no error of a program sends to its own rank."""
 Verdict = NamedTuple("Verdict", [("cause", str), ("sentence", str), ("lines", List[str])])
 """Why a run ends badly: a cause in a word, a sentence, and the lines of the log that matter."""
+Said = NamedTuple("Said", [("at", float), ("text", str), ("speaker", Speaker)])
+"""A cause that a line has named: when, in which words, and who wrote the line."""
+Reading = NamedTuple("Reading", [("at", float), ("gpus", int), ("why", str)])
+"""The last whole reading of a node's GPUs, how many they were, and why there was none since."""
+Silence = NamedTuple("Silence", [("since", float), ("why", str)])
+"""Since when a drive does not answer a node, and in which words."""
 
 
 class HealthRules:
@@ -104,7 +110,7 @@ class HealthRules:
                 self.longest = max(self.longest, now - self.progressed)
             self.progressed = self.lived = now
         if kind in SENTENCES:
-            self.said[kind] = (now, sentence(kind, event["named"]), speaker)
+            self.said[kind] = Said(now, sentence(kind, event["named"]), speaker)
         if kind == RANK_DIED:
             self.died, self.died_at = event, now
         if kind == WAITED_FOR:
@@ -135,7 +141,7 @@ class HealthRules:
     def observe_error(self, speaker: Speaker) -> None:
         """Record that an error of another cause was raised: what was caught before it is not the reason of the end."""
         for cause in CAUGHT:
-            if cause in self.said and self.said[cause][2] == speaker:
+            if cause in self.said and self.said[cause].speaker == speaker:
                 del self.said[cause]
 
     @property
@@ -160,8 +166,8 @@ class HealthRules:
         self.answered[node] = now
         self.free[node] = facts["free_bytes"]
         if facts.get("drive"):
-            since, _ = self.drive_silent.get(node, (now, ""))
-            self.drive_silent[node] = (since, facts["drive"])
+            before = self.drive_silent.get(node)
+            self.drive_silent[node] = Silence(before.since if before else now, facts["drive"])
         else:
             self.drive_silent.pop(node, None)
         used = [gpu.get("utilisation") for gpu in facts["gpus"]]
@@ -170,12 +176,12 @@ class HealthRules:
             for number, percent in enumerate(used)
             if percent is not None
         )
-        read_at, number, _ = self.read.get(node, (now, 1, ""))
-        if None not in used and len(used) >= number:
-            self.read[node] = (now, len(used), "")
+        before = self.read.get(node, Reading(now, 1, ""))
+        if None not in used and len(used) >= before.gpus:
+            self.read[node] = Reading(now, len(used), "")
         elif node in self.read:
             said = (str(facts[key]) for key in ("gpu_words", "gpu_code") if facts.get(key))
-            self.read[node] = (read_at, number, ", exit code ".join(said) or "without a reason")
+            self.read[node] = before._replace(why=", exit code ".join(said) or "without a reason")
 
     def pause(self, now: float) -> None:
         """Record that no node could be asked, which shows nothing about the nodes."""
@@ -246,7 +252,8 @@ class HealthRules:
         if not (self.saves and late) or self.newest:
             return ""
         text = "no checkpoint was seen in {} since the first {}; a run that ends now starts over. If the program has saved, see job.checkpoints"
-        return text.format(_seconds(now - late[0][0]), late[0][1])
+        since, what = late[0]
+        return text.format(_seconds(now - since), what)
 
     def _all_worked(self) -> float:
         """Return since when not all GPUs have been seen at work: those of ranks that wait for a stopped one work on for ever.

@@ -27,7 +27,7 @@ def main(folder: str) -> int:
 
 def watch(run: Run) -> None:
     """Write down how long the nodes have been idle, for as long as somebody wants to know it."""
-    idleness, events = Idleness(run.spec), event_summary.read(run.folder)[1]
+    idleness, events = Idleness(run.spec), event_summary.read(run.folder).events
     armed = any(event["event"] == "train" for event in events if event)
     while is_wanted(run):
         with contextlib.suppress(Exception):  # What is not written grows old, and is not believed.

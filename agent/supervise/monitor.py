@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import deque
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from agent import kill_run
 from agent.formats.checkpoints.log_folder import checkpoints_of_run
@@ -31,6 +31,8 @@ PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Errors of a new process while the launcher is short of memory or processes for a moment."""
 DRIVE_ANSWERS_S = 300
 """Another machine may take a minute to see the last checkpoint there, and is asked more than once."""
+Noted = NamedTuple("Noted", [("at", float), ("error_s", float), ("note", Dict[str, Any])])
+"""The note of a rank's end, its time by the launcher's clock, and how far that may be off."""
 
 
 def train(run: Run, processes: Sequence[Process]) -> None:
@@ -70,7 +72,7 @@ class Monitor:
 
     def __init__(self, run: Run) -> None:
         self.run, self.reader = run, reader_of(run.spec)
-        self.reader.earlier = [event for event in event_summary.read(run.folder)[1] if isinstance(event, dict)]
+        self.reader.earlier = [event for event in event_summary.read(run.folder).events if isinstance(event, dict)]
         self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
         self.verdict = None
         self.over, self.call = threading.Event(), threading.Event()
@@ -205,11 +207,11 @@ class Monitor:
                 )
                 clock = clocks.get(name) or {"clock_off_s": 0.0, "clock_error_s": float("inf")}
                 at = note["t"] - clock["clock_off_s"]
-                if ("told" in note) == told and at <= first.get(name, (at,))[0]:
-                    first[name] = at, clock["clock_error_s"], note
-        surely = min([at + error for at, error, _ in first.values()] or [0])
-        ordered = sorted(first.items(), key=lambda item: item[1][0])
-        return [(name, note) for name, (at, error, note) in ordered if at - error <= surely]
+                if ("told" in note) == told and (name not in first or at <= first[name].at):
+                    first[name] = Noted(at, clock["clock_error_s"], note)
+        surely = min([one.at + one.error_s for one in first.values()] or [0])
+        ordered = sorted(first, key=lambda name: first[name].at)
+        return [(name, first[name].note) for name in ordered if first[name].at - first[name].error_s <= surely]
 
     def _explained(self, event: Dict[str, Any], node: Optional[str] = None) -> Dict[str, Any]:
         """Add to what is said of a rank or machine where that is, in names that a person knows; ``node`` is who says it itself."""

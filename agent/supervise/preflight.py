@@ -91,9 +91,10 @@ def mesh(run: Run) -> List[Dict[str, Any]]:
     addresses = run.spec.addresses
 
     def log_in(pair: Tuple[str, str]) -> Dict[str, Any]:
-        code, output = run.ask(run.spec.ssh + [pair[1], "true"], SSH_TIMEOUT_S, pair[0], marked=False)
+        sender, receiver = pair
+        code, output = run.ask(run.spec.ssh + [receiver, "true"], SSH_TIMEOUT_S, sender, marked=False)
         why = last_line(code, output) if code else ""
-        return {"from": run.name_of(pair[0]), "to": run.name_of(pair[1]), "said": why}
+        return {"from": run.name_of(sender), "to": run.name_of(receiver), "said": why}
 
     # In rounds, so that nobody gets more than one login at a time: sshd turns the eleventh away.
     rounds = [list(zip(addresses, addresses[by:] + addresses[:by])) for by in range(1, len(addresses))]
@@ -161,7 +162,7 @@ def meeting(run: Run) -> Row:
         return ask_links(run, address, "connect", host, port)
 
     answers = zip(run.spec.names, parallel(ask, run.spec.addresses))
-    bad = [name + ": " + last_line(*answer) for name, answer in answers if answer[0]]
+    bad = [name + ": " + last_line(code, output) for name, (code, output) in answers if code]
     found = ", ".join(bad) or "reached by all"
     return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), stop=bad)
 

@@ -30,10 +30,11 @@ from agent.records import run_snapshot
 from agent.run import queue_nodes
 from agent.run.records import ACTIVITY, RUN_LOCK, WATCH_LOCK
 from agent.supervise import guard
+from agent.supervise.health_rules import Verdict
 from microcluster.analysis.run_state import judge
 from microcluster.core.polling import wait_until
 
-LEASE_OVER = (guard.LEASE_OVER, "stopped by the guard: lease over")
+LEASE_OVER = Verdict(guard.LEASE_OVER, "stopped by the guard: lease over", [])
 HOUR_S = 3600.0
 SAMPLE_S = 1.0
 """A busy computer answers later than a shorter one expects, and a gap between samples begins the count anew."""
@@ -121,7 +122,7 @@ def test_a_run_that_is_idle_is_stopped_and_before_its_first_step_after_two_hours
     watched = guard_of(tmp_path, idle_s=2700.0)
     assert watched.verdict(limit_s - 1, armed) is None
     why = f"stopped by the guard: nothing happened on any machine for {limit_s / 60:.0f} minutes"
-    assert watched.verdict(limit_s, armed) == (guard.IDLE, why)
+    assert watched.verdict(limit_s, armed) == Verdict(guard.IDLE, why, [])
     assert watched.verdict(None, armed) is None, "a reading is missing"
 
 
@@ -139,14 +140,14 @@ def test_a_program_that_looks_for_the_word_saves_and_ends_by_itself_when_the_lea
     wait_until("the training", (folder / "begun").exists, timeout_s=120, every_s=0.05)
     extend(folder, time.time(), 0.0)
     outcome = wait_for_end(folder)
-    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)
+    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", LEASE_OVER.cause, LEASE_OVER.sentence)
     assert (folder / "last").read_text() == "saved\n"
     assert end_run(folder)["ended"] == 0
 
 
 def test_a_preparation_ends_with_the_lease(folder):
     outcome = carry_out(folder, data=["false"], stage=["sleep", "60"], guard=soon(folder, stop_at=time.time() + 1))
-    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", *LEASE_OVER)
+    assert (outcome.state, outcome.cause, outcome.reason) == ("stopped", LEASE_OVER.cause, LEASE_OVER.sentence)
 
 
 def rests(folder):
