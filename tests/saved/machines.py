@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import agent
+from agent.__main__ import PROGRAMS
 from agent.run.context import ENTER, Run
 from components.cluster import facts_of
 from microcluster.config import stack as config
@@ -238,7 +239,7 @@ def _python(words: list[str]) -> int | None:
     ends = ((0, "r"), (1, "w"), (2, "w"))
     sys.stdin, sys.stdout, sys.stderr = (open(end, mode, closefd=False) for end, mode in ends)  # noqa: SIM115
     if words[0].endswith("/agent"):
-        return importlib.import_module(f"agent.{words[1]}").main(*words[2:])
+        return importlib.import_module(f"agent.{PROGRAMS[words[1]]}").main(*words[2:])
     program = sys.stdin.read() if words[0] == "-" else words[1]
     sys.argv = [words[0], *words[1 if words[0] == "-" else 2 :]]
     exec(compile(program, "sent", "exec"), {"__name__": "__main__"})  # noqa: S102 - the product's own
