@@ -25,9 +25,10 @@ IN_A_LINE = re.compile(r"/agent[\"']? ([a-z_.]+)")
 
 
 def called(file: Path) -> set[str]:
-    """Return what a file calls by a name: strings of the form of one, and the word behind the agent in a line for a shell."""
-    words = [node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant)]
-    texts = [word for word in words if isinstance(word, str)]
+    """Return what a file calls by a name: strings of the form of one, and the word behind the agent in a line of a shell."""
+    text = file.read_text()
+    nodes = ast.walk(ast.parse(text)) if file.suffix == ".py" else [ast.Constant(text)]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return {text for text in texts if CALL.fullmatch(text)} | {
         name for text in texts for name in IN_A_LINE.findall(text)
     }
@@ -42,7 +43,9 @@ def test_a_name_leads_to_a_module_with_a_main(name: str) -> None:
     assert callable(importlib.import_module(f"agent.{PROGRAMS[name]}").main)
 
 
-@pytest.mark.parametrize("side", ["agent", "microcluster"])
+@pytest.mark.parametrize("side", ["agent", "microcluster", "templates"])
 def test_programs_are_called_only_by_names_of_the_table(side: str) -> None:
-    files = [file for file in (ROOT / side).rglob("*.py") if file.name != "__main__.py"]
+    files = [
+        file for file in (ROOT / side).rglob("*.*") if file.suffix in (".py", ".j2") and file.name != "__main__.py"
+    ]
     assert {name for file in files for name in called(file)} - set(PROGRAMS) == set()
