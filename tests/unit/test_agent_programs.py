@@ -20,7 +20,7 @@ EARLIER = {
 }
 """Paths of the modules that an agent without a table had, each with a `main`."""
 FOLDERS = "batch|checkpoints|data|formats|launch|nodes|readers|records|run|supervise"
-CALL = re.compile(rf"(?<![\w.])(?:{FOLDERS})\.(?!py$|log$)[a-z_]+|kill_run")
+CALL = re.compile(rf"(?<![\w.])(?:{FOLDERS})(?:\.(?!py$|log$)[a-z_]+)+|kill_run")
 IN_A_LINE = re.compile(r"/agent[\"']? ([a-z_.]+)")
 
 

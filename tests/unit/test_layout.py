@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 TABLE = (ROOT / "docs" / "architecture.md").read_text().split("## Packages")[1]
 ROW = re.compile(r"^\| `([\w.]+)` \|.*\|([^|]*)\|$", re.MULTILINE)
 MAY_IMPORT = {package: set(re.findall(r"`([\w.]+)`", allowed)) for package, allowed in ROW.findall(TABLE)}
+AGENT_LAYERS = (("run",), ("formats", "nodes", "launch", "data"), ("supervise", "records", "batch"))
 OURS = {package.partition(".")[0] for package in MAY_IMPORT}
 
 
@@ -90,6 +91,14 @@ def test_no_folder_is_in_a_circle_with_another() -> None:
     while ends := {of for of, _ in arrows} ^ {to for _, to in arrows}:
         arrows = {arrow for arrow in arrows if not ends & set(arrow)}
     assert arrows == set()
+
+
+def test_each_layer_of_the_agent_imports_no_higher_one() -> None:
+    height = {f"agent.{folder}": number for number, layer in enumerate(AGENT_LAYERS) for folder in layer}
+    for folder, own in height.items():
+        for file in place(folder).rglob("*.py"):
+            taken = {".".join(name.split(".")[:2]) for name in ours(file)}
+            assert all(height.get(one, 0) <= own for one in taken), file
 
 
 def test_what_judges_an_account_shares_no_code_with_anything() -> None:
