@@ -155,7 +155,9 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
         host.run(("docker", "rm", "-f", container.name))
     for other in host.run(OURS).stdout.split():  # Of another kind, which had these machines before; it holds the port.
         host.run(("docker", "rm", "-f", other))
-    mounted = host.run(("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, TERMINALS_OF_THE_MACHINE), accept=range(256))
+    mounted = host.run(
+        ("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, TERMINALS_OF_THE_MACHINE), accept=range(256)
+    )
     if mounted.exit_code:
         note(f"{host}: its terminals cannot be watched, so `guard.idle` never acts there: {mounted.stderr.strip()}")
     host.run(("rm", "-f", f"{FOLDER}/ssh_host_ed25519_key"))  # An earlier version has left its machine's key there.
