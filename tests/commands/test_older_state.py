@@ -94,7 +94,7 @@ class Taken(RentedProject):
 
 def taken(account: str, folder: Path, account_id: str) -> Taken:
     home = Home(folder / "home", CACHE)
-    older.leave_home(account, home.root, account_id)
+    older.leave_home(account, home.root, ACCOUNT=account_id)
     copy_project(folder / "project", "tests/", "images/", "stacks/")
     older.leave_project(account, folder / "project")
     note_steps(folder / "project" / ".venv")

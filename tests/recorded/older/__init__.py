@@ -8,7 +8,9 @@ the run. `agent.tar.xz` is `git archive ebb9e95e agent`, which lay in each of th
 import json
 import shutil
 import sqlite3
+import tarfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -19,27 +21,40 @@ LATER_S = 2 * 3600.0
 """How long after its last record an account goes on, where this computer's clock shows an earlier time."""
 
 
-def leave_home(account: str, home: Path, account_id: str = "") -> None:
-    """Write the files of a home, in which paths begin with where it is."""
-    for file in (HERE / account / "home").rglob("*"):
+def leave_home(account: str, home: Path, **names: str) -> None:
+    """Write the files of a home; ``names`` are another run, disk or drive than those of the rental, or the account."""
+    _leave(account, "home", home, {"HOME": str(home), **names})
+
+
+def leave_run(account: str, folder: Path, **names: str) -> None:
+    """Write a run's folder as it lay on its launcher, with its own agent."""
+    _leave(account, "run", folder, names)
+    with tarfile.open(HERE / "agent.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+
+
+def _leave(account: str, what: str, place: Path, names: Mapping[str, str]) -> None:
+    known = {**json.loads((HERE / account / "names.json").read_text()), **names}
+    for file in (HERE / account / what).rglob("*"):
         if file.is_file():
-            there = home / filled(str(file.relative_to(HERE / account / "home")), home, account_id)
+            there = place / filled(str(file.relative_to(HERE / account / what)), known)
             there.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            there.write_text(filled(file.read_text(), home, account_id))
+            there.write_bytes(filled(file.read_bytes().decode("latin-1"), known).encode("latin-1"))
             there.chmod(0o600)
 
 
-def filled(text: str, home: Path, account_id: str) -> str:
-    """Return a kept text as it was: with paths, the account's id, and a word that no scanner for secrets is to find here."""
-    known = {"@HOME@": str(home), "@ACCOUNT@": account_id, "@PRIVATE@": "PRIVATE KEY"}
-    for kept, meant in known.items():
-        text = text.replace(kept, meant)
+def filled(text: str, names: Mapping[str, str]) -> str:
+    """Return a kept text as it was, with names for what stands in their place."""
+    for name, meant in names.items():
+        text = text.replace(f"@{name}@", meant)
     return text
 
 
 def leave_account(account: str, folder: Path) -> None:
     """Write an emulated account's records; its clock goes on now."""
-    text = filled((HERE / account / "account.jsonl").read_text(), folder, "")
+    text = filled(
+        (HERE / account / "account.jsonl").read_text(), {"PRIVATE": "PRIVATE KEY"}
+    )  # Here no scanner finds one.
     first, *lines = map(json.loads, text.splitlines())
     facts, now = first["facts"], time.time()
     facts |= {"clock_real0": str(now), "clock_virtual0": str(max(now, float(facts["clock_virtual0"]) + LATER_S))}
