@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 
+from microcluster.accounts.registry import FORMER_NAMES
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.core.home import Owner
@@ -44,4 +45,4 @@ def drive_password(name: str, key_file: str | None, drive_id: str, owner: Owner)
 
 
 def _provider(name: str) -> ModuleType:
-    return import_module(f"microcluster.accounts.{name}.account")
+    return import_module(f"microcluster.accounts.{FORMER_NAMES.get(name, name)}.account")

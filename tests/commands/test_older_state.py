@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import requests
 
-from core.home import Home
+from microcluster.core.home import Home
 from microcluster.setup.environment import child_environment
 from tests.commands.rented_project import CACHE, RentedProject
 from tests.integration.conftest import AccountEmulator
 from tests.integration.provider_cluster import Onlooker
+from tests.product import copy_project
 from tests.recorded import older
-from tools.product import copy_project
 
 pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).parents[2]
@@ -131,6 +131,9 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield taken(request.param, folder, account.id)
 
 
+RUNS_AGAIN = pytest.mark.xfail(
+    strict=True, reason="the facts on standard input name the account queue, so its two steps run again on the older run"
+)
 of_rented = pytest.mark.parametrize("project", RENTED, indirect=True)
 
 
@@ -142,7 +145,7 @@ def operations(printed: str) -> list[tuple[str, str]]:
     return [one for one in found if one[0] != "create" or not one[1].startswith(COMPONENTS)]
 
 
-@pytest.mark.parametrize("project", older.ACCOUNTS, indirect=True)
+@pytest.mark.parametrize("project", [*RENTED, pytest.param("queue", marks=RUNS_AGAIN)], indirect=True)
 def test_an_update_changes_nothing(project):
     before = project.resources
     updated = project.run(*UP)
