@@ -132,7 +132,8 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 RUNS_AGAIN = pytest.mark.xfail(
-    strict=True, reason="the facts on standard input name the account queue, so its two steps run again on the older run"
+    strict=True,
+    reason="the facts on standard input name the account queue, so its two steps run again on the older run",
 )
 of_rented = pytest.mark.parametrize("project", RENTED, indirect=True)
 
