@@ -68,7 +68,7 @@ def parse_tasks() -> None:
 
 def begin(words: list[str]) -> None:
     """Adapt Fabric's reading of the command line ``words`` to these commands."""
-    from microcluster.commands.command_line import each_with_its_option, interrupt_at_end_of_session  # noqa: PLC0415
+    from microcluster.command_line.command import each_with_its_option, interrupt_at_end_of_session  # noqa: PLC0415
 
     if not words:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # A list whose reader has gone is over.

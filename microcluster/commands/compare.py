@@ -6,11 +6,13 @@ from pathlib import Path
 
 from microcluster.analysis import comparison
 from microcluster.analysis.comparison import ReportedRun
-from microcluster.commands.command_line import UserMistake, local_command, print_json
-from microcluster.commands.report import reports_in
+from microcluster.command_line.command import local_command
+from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import printable, say
 from microcluster.display.console import show_table
+from microcluster.run.report import reports_in
 from microcluster.setup.environment import ARTIFACTS
+from microcluster.setup.errors import UserMistake
 
 
 @local_command

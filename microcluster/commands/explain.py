@@ -1,6 +1,7 @@
 """`fab explain`: every value of a stack and where it came from."""
 
-from microcluster.commands.command_line import STACK, command, print_json
+from microcluster.command_line.command import STACK, command
+from microcluster.command_line.parts import print_json
 from microcluster.config import stack as config
 from microcluster.core.plain_text import note
 from microcluster.display.console import show_table

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import Base64Bytes, TypeAdapter
 
-from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.command_line.command import STACK, command
 from microcluster.core.plain_text import note, say
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -18,6 +17,8 @@ from microcluster.remote import job as remote_job
 from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host
+from microcluster.run.cluster import cluster_of, launcher_of
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 CHUNK_BYTES = 1 << 20
 LOOK_EVERY_S = 1.0

@@ -11,8 +11,8 @@ from microcluster.accounts.shared.account import Quote
 from microcluster.accounts.shared.api_calls import at_once
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.analysis import bottleneck
-from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, local_command, print_json
-from microcluster.commands.report import reports_in
+from microcluster.command_line.command import STACK, local_command
+from microcluster.command_line.parts import print_json
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
 from microcluster.config.variants import Keys, variants
@@ -37,7 +37,9 @@ from microcluster.planning.alternatives import (
 from microcluster.planning.prediction import OWN_PACE, MeasuredRun, predict
 from microcluster.planning.recorded_runs import LinkKind, kind_of_link, link_kinds, samples_to_loss
 from microcluster.planning.run_cost import Span, exactly
+from microcluster.run.report import reports_in
 from microcluster.setup.environment import ARTIFACTS
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 RECORDED = "published seconds of a GPU and the links of recorded runs"
 COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M", "")

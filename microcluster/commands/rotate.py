@@ -1,14 +1,17 @@
 """`fab rotate`: make a stack new ssh keys; what is rented keeps the key that it was ordered with."""
 
 from microcluster.accounts.registry import account_of
-from microcluster.commands.account_charges import read_statement
-from microcluster.commands.command_line import SENTENCES, STACK, UNKNOWN, command, sentence, suggest
-from microcluster.commands.stack_outputs import find_cluster
+from microcluster.command_line.command import STACK, command
+from microcluster.command_line.errors import SENTENCES, sentence
+from microcluster.command_line.parts import suggest
 from microcluster.config import stack as config
 from microcluster.core import stack_keys
 from microcluster.core.home import Home
 from microcluster.core.plain_text import note, say
 from microcluster.lifecycle import emulated_account, locks
+from microcluster.rental.statement import read_statement
+from microcluster.run.cluster import find_cluster
+from microcluster.setup.errors import UNKNOWN
 
 
 @command

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from microcluster.commands.command_line import STACK, UserMistake, local_command
+from microcluster.command_line.command import STACK, local_command
 from microcluster.config import stack as config
-from microcluster.core import stack_keys
 from microcluster.core.home import Home
 from microcluster.core.plain_text import say
-from microcluster.lifecycle import emulated_account, pulumi_state
+from microcluster.lifecycle import emulated_account
+from microcluster.lifecycle.pulumi_state import prepare_stacks
 from microcluster.setup import engine as pulumi_engine
+from microcluster.setup.errors import UserMistake
 from microcluster.setup.progress import Stages
 
 
@@ -48,13 +49,3 @@ def emulator(stack: str = STACK) -> int:
     emulated_account.start(account, home, Stages(), config.read_file(stack).local_image)
     say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
     return 0
-
-
-def prepare_stacks(names: tuple[str, ...], home: Home) -> None:
-    """Create the missing states and keys of these stacks."""
-    new = pulumi_state.ensure(names, home)
-    made = [name for name in names if stack_keys.ensure(home.folder_of(name), name)]
-    if new:
-        say(f"    new in {home.root}: the state of {', '.join(new)}")
-    if made:
-        say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")

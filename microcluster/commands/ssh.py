@@ -4,11 +4,12 @@ import os
 import shlex
 import sys
 
-from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import cluster_of, host_named
+from microcluster.command_line.command import STACK, command
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
+from microcluster.run.cluster import cluster_of, host_named
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 
 @command

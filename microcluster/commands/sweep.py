@@ -4,22 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from microcluster.accounts.shared.account import Resource
 from microcluster.accounts.shared.opened_account import OpenedAccount
-from microcluster.commands import holdings
-from microcluster.commands.command_line import (
-    FAILED,
-    STACK,
-    CommandFailed,
-    UserMistake,
-    agrees,
-    command,
-    print_json,
-    suggest,
-)
+from microcluster.command_line.command import STACK, command
+from microcluster.command_line.parts import agrees, print_json, suggest
 from microcluster.config import stack as config
 from microcluster.core.home import PUBLIC_KEY, Home, stack_of
 from microcluster.core.plain_text import count, note, say
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
+from microcluster.rental import holdings
+from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 
 @command

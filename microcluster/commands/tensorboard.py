@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import agent
-from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import find_cluster
+from microcluster.command_line.command import STACK, command
 from microcluster.core.plain_text import note, printable, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.own_program import ENVIRONMENT
@@ -16,7 +15,9 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
+from microcluster.run.cluster import find_cluster
 from microcluster.setup.environment import fetched_folder
+from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 PORT = 6006
 LOOPBACK = "127.0.0.1"

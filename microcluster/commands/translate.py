@@ -5,9 +5,8 @@ from pathlib import Path
 
 from agent.machine import hash_of
 from agent.records.inventory import NEWEST, VOCABULARY
-from microcluster.commands.command_line import STACK, UserMistake, command, print_json
-from microcluster.commands.fetch import MANIFEST, manifest_in
-from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.command_line.command import STACK, command
+from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import count, note, one_line, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
@@ -17,6 +16,9 @@ from microcluster.remote.host import Host
 from microcluster.remote.inventory import RemoteFile, inventory
 from microcluster.remote.translation import MODELS, Model, model_of, place_fetched
 from microcluster.remote.translation import translate as translate_lines
+from microcluster.run.cluster import cluster_of, launcher_of
+from microcluster.run.fetch import MANIFEST, manifest_in
+from microcluster.setup.errors import UserMistake
 
 MOST_LINES = 100_000
 QUOTES = '"\\'

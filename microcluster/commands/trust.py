@@ -1,11 +1,13 @@
 """`fab trust`: pin the host key that a machine shows, after a person has confirmed it."""
 
-from microcluster.commands.command_line import FAILED, STACK, agrees, command
-from microcluster.commands.stack_outputs import cluster_of, host_named
+from microcluster.command_line.command import STACK, command
+from microcluster.command_line.parts import agrees
 from microcluster.core.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.host_key import trust as record
+from microcluster.run.cluster import cluster_of, host_named
+from microcluster.setup.errors import FAILED
 
 
 @command

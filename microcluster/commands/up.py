@@ -6,45 +6,30 @@ from contextlib import suppress
 
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import unsaved_work
-from microcluster.commands.account_charges import cost_of_stack
-from microcluster.commands.command_line import (
-    FAILED,
-    INTERRUPTED,
-    SENTENCES,
-    STACK,
-    CommandFailed,
-    UserMistake,
-    local_command,
-    run_part,
-    sentence,
-)
-from microcluster.commands.fetch import fetch
-from microcluster.commands.guard import (
-    LOOK_EVERY_S,
-    book_of,
-    bring_to_its_end,
-    guard_of,
-    limits_of,
-    say_limits,
-    sentence_of,
-    who_looks,
-)
-from microcluster.commands.guard_enforcement import fetch_begun
-from microcluster.commands.recover import repair
-from microcluster.commands.report import report
-from microcluster.commands.resume import resume
-from microcluster.commands.setup import prepare_stacks
-from microcluster.commands.status import outcome_or_none
-from microcluster.commands.watch import LIMIT, watch
+from microcluster.command_line.command import STACK, local_command
+from microcluster.command_line.errors import SENTENCES, sentence
+from microcluster.command_line.parts import run_part
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 from microcluster.core.plain_text import duration, note, say
 from microcluster.guard.decision import LIVING, Limits, Verdict
+from microcluster.guard.installed import say_limits, who_looks
+from microcluster.guard.limits import limits_of
+from microcluster.guard.records import log_of
+from microcluster.guard.texts import sentence_of
+from microcluster.guard.watching import LIMIT, LOOK_EVERY_S, bring_to_its_end, follow_run, guard_of, resume_watched
 from microcluster.lifecycle import account_opening, emulated_account, pulumi, pulumi_state
 from microcluster.lifecycle.locks import alone_on
+from microcluster.lifecycle.pulumi_state import prepare_stacks
+from microcluster.rental.account import cost_of_stack
+from microcluster.rental.recover import repair
+from microcluster.run import unsaved_work
+from microcluster.run.fetch import fetch_begun, fetch_runs
+from microcluster.run.report import report_run
+from microcluster.run.status import outcome_or_none
 from microcluster.setup import engine
 from microcluster.setup.environment import use_own_backend
+from microcluster.setup.errors import FAILED, INTERRUPTED, CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
 UPDATE_INTERRUPTED = (
@@ -72,7 +57,7 @@ def up(stack: str = STACK, fetch_first: bool = False, discard: bool = False, dow
         say_limits(known)
         if pulumi_state.known(stack, home).resources:
             unsaved_work.save_before_update(home, stack, choice, stages)
-        book_of(stack, home).forget()  # An end that was begun is not what this person wants.
+        log_of(stack, home).forget()  # An end that was begun is not what this person wants.
         of = account_of(config.read_account(stack).name)
         usual = f"usually 1 min here, {of.order_takes} on {of.title}"
         with stages.stage("pulumi", f"renting and preparing what stack {stack} describes ({usual})"):
@@ -140,16 +125,16 @@ def _follow(stack: str, stages: Stages, *, ends: bool) -> int:
         outcome = outcome_or_none(stack)
         if outcome and outcome.state in ("stopped", "failed", "stalled"):
             with stages.stage("resume", "the job is not running; continuing from its latest checkpoint, if it has one"):
-                run_part(resume, stack=stack)
+                run_part(resume_watched, stack=stack)
         with stages.stage("job", "watching it; it keeps running after Ctrl-C"):
-            code = run_part(watch, stack=stack)
+            code = run_part(follow_run, stack=stack)
         if code == LIMIT:
             return code
         if code == 0 and not ends:
             with stages.stage("fetch", "fetching the finished run, so that its machines can be cancelled"):
-                code = run_part(fetch, stack=stack)
+                code = run_part(fetch_runs, stack=stack)
         with stages.stage("report", "the results"):
-            return run_part(report, stack=stack) or code
+            return run_part(report_run, stack=stack) or code
     except KeyboardInterrupt:
         goes_on = f"{JOB_GOES_ON.format(stack=stack)} {who_looks(stack, Home.of())}".rstrip()
         say(_left_alone(stack) if ends else goes_on)
@@ -177,7 +162,7 @@ def end_rental(
         while (record := looking.end(OVER)) is None or record.unread:
             sleep(LOOK_EVERY_S)
     except KeyboardInterrupt:
-        book_of(stack, home).forget()  # No guard is to finish what this person has stopped.
+        log_of(stack, home).forget()  # No guard is to finish what this person has stopped.
         say(_left_alone(stack))
         return INTERRUPTED
     except SENTENCES as refused:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from microcluster.analysis.comparison import better_buy, reported, same_loss, table
+from microcluster.command_line.command import each_with_its_option
 from microcluster.commands import compare as command
-from microcluster.commands.command_line import each_with_its_option
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:

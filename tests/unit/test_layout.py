@@ -93,6 +93,13 @@ def test_no_folder_is_in_a_circle_with_another() -> None:
     assert arrows == set()
 
 
+def test_no_command_imports_another() -> None:
+    commands = {f"microcluster.commands.{file.stem}" for file in (ROOT / "microcluster" / "commands").glob("[!_]*.py")}
+    for name in commands:
+        found = {f"{one}." for one in imports(ROOT / f"{name.replace('.', '/')}.py")}
+        assert {one for one in commands if any(each.startswith(f"{one}.") for each in found)} == set(), name
+
+
 def test_what_judges_an_account_shares_no_code_with_anything() -> None:
     assert ours(ROOT / "tests" / "chaos" / "checker.py") == set()
 

@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from emulator.shared.process import port_owner
-from microcluster.commands import down, recover, up
-from microcluster.commands.down import has_machines
+from microcluster.commands import up
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 from microcluster.lifecycle import emulated_account, locks, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
+from microcluster.rental import down, recover
+from microcluster.rental.down import has_machines
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages

@@ -12,13 +12,15 @@ from command_samples import CLUSTER
 from microcluster.accounts.shared.journal import Intent, Journal
 from microcluster.accounts.shared.order import Operation
 from microcluster.accounts.softlayer.security_group import Groups
-from microcluster.commands import account_charges, stack_outputs, sweep
-from microcluster.commands.setup import prepare_stacks
+from microcluster.commands import sweep
 from microcluster.config import stack as config
 from microcluster.core import stack_keys
 from microcluster.core.home import Home, Owner, mark_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import locks, pulumi_state, renamed
+from microcluster.lifecycle.pulumi_state import prepare_stacks
+from microcluster.rental import account as rental_account
+from microcluster.run import cluster as run_cluster
 from microcluster.setup.environment import fetched_folder
 from microcluster.setup.errors import CommandFailed
 
@@ -61,9 +63,9 @@ def test_a_stack_that_this_computer_rents_itself_is_no_longer_guarded_for_anothe
     """Its guard neither stopped the program nor fetched, and heeded no idle time."""
     home.guarded.mkdir()
     (home.guarded / "v100").write_text("v100-0badcafe\n")
-    assert account_charges.guarded_owner("v100") is None
+    assert rental_account.guarded_owner("v100") is None
     holds(home, "v100", None)
-    assert account_charges.guarded_owner("v100") == Owner("v100", "0badcafe")
+    assert rental_account.guarded_owner("v100") == Owner("v100", "0badcafe")
 
 
 def test_a_renamed_stack_keeps_its_owner_and_one_line_says_so(home, capsys):
@@ -210,10 +212,10 @@ def test_the_state_of_a_stack_that_was_renamed_is_not_restored_for_a_new_one(hom
 def test_the_outputs_of_a_renamed_stack_name_it_and_its_label(home, monkeypatch):
     monkeypatch.setattr(config, "path_of", lambda stack: None)
     facts = replace(CLUSTER, stack="v100", mark="1f3a9c42")
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {"microcluster": facts.to_json()})
-    found = stack_outputs.find_cluster("big")
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {"microcluster": facts.to_json()})
+    found = run_cluster.find_cluster("big")
     assert (found.stack, found.owner) == ("big", Owner("v100", "1f3a9c42"))
-    assert stack_outputs.find_cluster("v100") == facts
+    assert run_cluster.find_cluster("v100") == facts
 
 
 def test_the_facts_of_a_home_that_was_moved_name_its_files_where_they_are(home, tmp_path, monkeypatch):

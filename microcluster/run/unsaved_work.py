@@ -6,14 +6,15 @@ from typing import Any, Literal
 
 from microcluster.accounts.registry import machine_types
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.apart import apart
-from microcluster.commands.command_line import CommandFailed, UserMistake, run_part
-from microcluster.commands.fetch import fetch, unfetched_runs
-from microcluster.commands.status import observed_or_none
+from microcluster.command_line.apart import apart
+from microcluster.command_line.parts import run_part
 from microcluster.core.home import Home
 from microcluster.core.plain_text import one_line, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi
+from microcluster.run.fetch import fetch_runs, unfetched_runs
+from microcluster.run.status import observed_or_none
+from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages, moment
 
 Choice = Literal["fetch", "discard"] | None
@@ -115,7 +116,7 @@ def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -
 def _save(lost: str, stack: str, command: str, choice: Choice, stages: Stages) -> None:
     if choice == "fetch":
         with stages.stage("fetch", "fetching what is only on the machines"):
-            if run_part(fetch, stack=stack, everything=True):
+            if run_part(fetch_runs, stack=stack, everything=True):
                 raise CommandFailed(
                     f"Not everything could be fetched, for the reason above; the machines stay and cost money. "
                     f"`{command} STACK={stack} FETCH=1` tries again, `{command} STACK={stack} DISCARD=1` discards it."
