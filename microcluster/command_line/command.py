@@ -7,56 +7,41 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_type_hints
 
 import invoke
 
 from microcluster.command_line.parts import COMMAND, REMOTE_GOES_ON, STEPS_ARE_KEPT, exit_code
 
 STACK = "local"
-PARAMETERS = {"json": "as_json", "all": "show_all", "id": "ids", "fetch": "fetch_first"}
-"""The parameters of options whose names have another meaning in a function."""
-OPTIONS = {parameter: option for option, parameter in PARAMETERS.items()}
-SHORT = {"lines": "n"}
-LISTS = {"compare": "--runs", "images": "--only"}
-"""The commands that take a list of words, with the option that is before each."""
-POSITIONAL, REPEATED = ("node", "file"), ("id", "runs", "only")
-HELP = {
-    "stack": "NAME of stacks/Pulumi.NAME.yaml; default: local",
-    "json": "print JSON",
-    "node": "name of the machine, for example gpu-0",
-    "lines": "number of last lines to print",
-    "port": "port on this computer",
-    "container": "in the training container instead of on the machine",
-    "checkpoint": "folder or file of a checkpoint on this computer, such as a published one",
-    "file": "text file on this computer, one sentence a line",
-    "reference": "text file with correct translations, to compute a score",
-    "model": "folder of a fetched run; default: the stack's own run",
-    "yes": "do not ask",
-    "budget": "dollars that guard.budget would allow the whole rental",
-    "live": "ask the stack's own account for its prices; it needs the account's key",
-    "to_loss": "train to this validation loss instead of job.maxSteps",
-    "link": "what the link between the machines carries, in Gb/s, where it is known",
-    "deadline": "hours from now in which the run has to be over",
-    "unfetched": "only list what is not fetched yet, of every run on the machines",
-    "everything": "also older checkpoints, what was put aside, large files, and earlier runs on the machines",
-    "all": "show all rentals, not only the last one",
-    "cancel": "cancel everything with the stack's mark instead of keeping it for the next up",
-    "mark": "the mark of what is meant, eight hex digits; fab guard takes up what another computer has ordered",
-    "runs": "two or more runs, or how their names begin; the option itself may be left out",
-    "id": "cancel this id of the list; may be given several times",
-    "preflight": "show every preflight check",
-    "follow": "keep printing until the job ends",
-    "fetch": "where a run would be lost with its machines: fetch it first",
-    "discard": "where a run would be lost with its machines: give it up",
-    "down": "fetch and cancel everything when the job is over; after a failure in half an hour, or after guard.keepFailed",
-    "install": "look every minute from now on, by systemd or cron",
-    "remove": "stop looking every minute",
-    "status": "show when each guard looked last, from where, and what it will do next",
-    "hours": "hours more (of a queue: node hours)",
-    "dollars": "dollars more",
-    "only": "build these images instead of those of the local stack: one or more names",
-}
+
+
+@dataclass(frozen=True)
+class Option:
+    """Option of a command, beside its parameter: ``Annotated[bool, Option("print JSON", name="json")]``.
+
+    Attributes:
+        name: where it is not that of the parameter.
+        letter: where it is not the name's first that is free.
+        may_be_left_out: whether words without a dash are its values, as in ``fab compare RUN RUN``.
+    """
+
+    help: str
+    name: str = ""
+    letter: str = ""
+    may_be_left_out: bool = False
+
+
+StackName = Annotated[str, Option("NAME of stacks/Pulumi.NAME.yaml; default: local")]
+AsJson = Annotated[bool, Option("print JSON", name="json")]
+Node = Annotated[str, Option("name of the machine, for example gpu-0")]
+Mark = Annotated[
+    str, Option("the mark of what is meant, eight hex digits; fab guard takes up what another computer has ordered")
+]
+Yes = Annotated[bool, Option("do not ask")]
+FetchFirst = Annotated[bool, Option("where a run would be lost with its machines: fetch it first", name="fetch")]
+Discard = Annotated[bool, Option("where a run would be lost with its machines: give it up")]
 AGAIN_S = 0.02
 """Until an interrupt is repeated: by then the destructor is over."""
 
@@ -66,29 +51,37 @@ class Command(invoke.Task):
 
     def __init__(self, function: Callable[..., int | None], interrupted: str = REMOTE_GOES_ON) -> None:
         @functools.wraps(function)
-        def run(context: invoke.Context, **options: Any) -> None:
-            sys.exit(self.code(**{PARAMETERS.get(name, name): value for name, value in options.items()}))
+        def run(context: invoke.Context, **values: Any) -> None:
+            sys.exit(self.code(**{self.parameters[name].name: value for name, value in values.items()}))
 
-        known = [
-            one.replace(name=OPTIONS.get(name, name)) for name, one in inspect.signature(function).parameters.items()
-        ]
+        hints, known = get_type_hints(function, include_extras=True), inspect.signature(function).parameters
+        described = {name: get_args(hints[name])[1] for name in known}
+        self.options = {option.name or name: option for name, option in described.items()}
+        self.parameters = dict(zip(self.options, known.values(), strict=True))
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        run.__signature__ = inspect.Signature([context, *known])  # type: ignore[attr-defined]
-        names = [one.name for one in known]
+        renamed = [one.replace(name=name) for name, one in self.parameters.items()]
+        run.__signature__ = inspect.Signature([context, *renamed])  # type: ignore[attr-defined]
         super().__init__(
             run,
-            positional=[name for name in POSITIONAL if name in names],
-            iterable=[name for name in REPEATED if name in names],
-            help={name: HELP[name] for name in names},
+            positional=[name for name, one in self.parameters.items() if one.default is one.empty],
+            iterable=[name for name, one in self.parameters.items() if one.default is None],
+            help={name: option.help for name, option in self.options.items()},
         )
         self.function, self.interrupted = function, interrupted
 
     def arg_opts(self, name: str, default: str, taken_names: set[str]) -> dict[str, Any]:
         """Give an option its letter."""
         options = super().arg_opts(name, default, taken_names)
-        if letter := SHORT.get(name):
+        if letter := self.options[name].letter:
             options["names"] = [name, letter]
         return options
+
+    def with_option(self, words: Sequence[str]) -> list[str]:
+        """Put the option that may be left out before each of its values, which Fabric would take for commands."""
+        left_out = next((f"--{name}" for name, option in self.options.items() if option.may_be_left_out), "")
+        if not left_out:
+            return list(words)
+        return [word if word.startswith("-") else f"{left_out}={word}" for word in words if word != left_out]
 
     def code(self, **options: Any) -> int:
         """Run the function, print its error, and return the exit code."""
@@ -127,12 +120,3 @@ def _interrupt_again(unraisable: Any) -> None:
             again.start()
     else:
         sys.__unraisablehook__(unraisable)
-
-
-def each_with_its_option(words: Sequence[str]) -> list[str]:
-    """Put the option before every word of a list, as in ``compare A B``, which Fabric would take for commands."""
-    option = LISTS.get(words[0]) if words else None
-    if option is None:
-        return list(words)
-    rest = [word for word in words[1:] if word != option]
-    return [words[0], *(word if word.startswith("-") else f"{option}={word}" for word in rest)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from microcluster.accounts.shared.key_file import CredentialsError
 from microcluster.accounts.shared.rental import Rental
-from microcluster.command_line.command import command
+from microcluster.command_line.command import AsJson, command
 from microcluster.command_line.errors import SENTENCES, sentence
 from microcluster.command_line.parts import print_json
 from microcluster.core.catalog.billing_rules import DOLLARS, plain
@@ -66,7 +66,7 @@ class Paid(Rental):
 
 
 @command
-def costs(as_json: bool = False) -> int:
+def costs(as_json: AsJson = False) -> int:
     """Show what all stacks of this key folder cost, by rental and by day, also as a page; exit code 3 if an account is silent."""
     home = Home.of()
     said, unread = statements(home)

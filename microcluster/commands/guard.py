@@ -2,9 +2,10 @@
 
 from decimal import Decimal
 from functools import partial
+from typing import Annotated
 
 from microcluster.accounts.shared.account import Extension
-from microcluster.command_line.command import STACK, command
+from microcluster.command_line.command import STACK, AsJson, Mark, Option, StackName, command
 from microcluster.config import stack as config
 from microcluster.core.home import Home, stack_of
 from microcluster.core.plain_text import note, say
@@ -24,12 +25,12 @@ MOST_MORE = 100_000
 
 @command
 def guard(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK,
-    install: bool = False,
-    remove: bool = False,
-    status: bool = False,
-    as_json: bool = False,
-    mark: str = "",
+    stack: StackName = STACK,
+    install: Annotated[bool, Option("look every minute from now on, by systemd or cron")] = False,
+    remove: Annotated[bool, Option("stop looking every minute")] = False,
+    status: Annotated[bool, Option("show when each guard looked last, from where, and what it will do next")] = False,
+    as_json: AsJson = False,
+    mark: Mark = "",
 ) -> int:
     """Look once at the stack's limits and act; 0 all is well, 1 alarm, 3 something cannot be read. --install looks every minute."""
     home = Home.of()
@@ -60,7 +61,11 @@ def _guard(stack: str, home: Home, *, install: bool, remove: bool, status: bool,
 
 
 @command
-def extend(stack: str = STACK, hours: float = 0.0, dollars: float = 0.0) -> int:
+def extend(
+    stack: StackName = STACK,
+    hours: Annotated[float, Option("hours more (of a queue: node hours)")] = 0.0,
+    dollars: Annotated[float, Option("dollars more")] = 0.0,
+) -> int:
     """Let a rental last longer, or cost more, than its stack file says; every guard reads it in the account."""
     home = Home.of()
     use_own_backend(home)

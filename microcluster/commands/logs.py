@@ -5,10 +5,11 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Base64Bytes, TypeAdapter
 
-from microcluster.command_line.command import STACK, command
+from microcluster.command_line.command import STACK, Option, StackName, command
 from microcluster.core.plain_text import note, say
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -69,7 +70,11 @@ class LogEnd:
 
 
 @command
-def logs(stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
+def logs(
+    stack: StackName = STACK,
+    lines: Annotated[str, Option("number of last lines to print", letter="n")] = "100",
+    follow: Annotated[bool, Option("keep printing until the job ends")] = False,
+) -> int:
     """Print the end of the job's log; with --follow also new lines until the job ends."""
     if not lines.isdecimal() or not int(lines):
         raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")

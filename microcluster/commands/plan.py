@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Annotated, Any
 
 from microcluster.accounts.registry import account_of
 from microcluster.accounts.shared.account import Quote
 from microcluster.accounts.shared.api_calls import at_once
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.analysis import bottleneck
-from microcluster.command_line.command import STACK, local_command
+from microcluster.command_line.command import STACK, AsJson, Option, StackName, local_command
 from microcluster.command_line.parts import print_json
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
@@ -48,13 +48,13 @@ TEXTS = ("machines", "precision", "")
 
 @local_command
 def plan(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK,
-    budget: float = 0.0,
-    deadline: float = 0.0,
-    to_loss: float = 0.0,
-    link: float = 0.0,
-    live: bool = False,
-    as_json: bool = False,
+    stack: StackName = STACK,
+    budget: Annotated[float, Option("dollars that guard.budget would allow the whole rental")] = 0.0,
+    deadline: Annotated[float, Option("hours from now in which the run has to be over")] = 0.0,
+    to_loss: Annotated[float, Option("train to this validation loss instead of job.maxSteps")] = 0.0,
+    link: Annotated[float, Option("what the link between the machines carries, in Gb/s, where it is known")] = 0.0,
+    live: Annotated[bool, Option("ask the stack's own account for its prices; it needs the account's key")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Compare what could be rented for the stack's job: hours, dollars, and the better buy; without --live needs no account."""
     own = config.read_file(stack)

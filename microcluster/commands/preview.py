@@ -1,6 +1,6 @@
 """`fab preview`: what `fab up` would rent, its price, and what the run will take."""
 
-from microcluster.command_line.command import STACK, local_command
+from microcluster.command_line.command import STACK, StackName, local_command
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 from microcluster.core.plain_text import say
@@ -13,7 +13,7 @@ from microcluster.setup.progress import Stages
 
 
 @local_command
-def preview(stack: str = STACK) -> int:
+def preview(stack: StackName = STACK) -> int:
     """Show what `up` would rent, its price, and what the run will take; needs no account and no network."""
     home = Home.of()
     known = config.read_file(stack, ordering=False)

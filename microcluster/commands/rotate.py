@@ -1,7 +1,7 @@
 """`fab rotate`: make a stack new ssh keys; what is rented keeps the key that it was ordered with."""
 
 from microcluster.accounts.registry import account_of
-from microcluster.command_line.command import STACK, command
+from microcluster.command_line.command import STACK, StackName, command
 from microcluster.command_line.errors import SENTENCES, sentence
 from microcluster.command_line.parts import suggest
 from microcluster.config import stack as config
@@ -15,7 +15,7 @@ from microcluster.setup.errors import UNKNOWN
 
 
 @command
-def rotate(stack: str = STACK) -> int:
+def rotate(stack: StackName = STACK) -> int:
     """Make new ssh keys for the stack; a rental keeps its own until it ends, and the owner mark stays."""
     of, home = account_of(config.read_account(stack).name), Home.of()
     folder = home.folder_of(stack)

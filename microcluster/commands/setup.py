@@ -1,8 +1,9 @@
 """`fab setup`, `fab engine`, `fab images` and `fab emulator`: install and start what stacks need on this computer."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from microcluster.command_line.command import STACK, local_command
+from microcluster.command_line.command import STACK, Option, StackName, local_command
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 from microcluster.core.plain_text import say
@@ -33,14 +34,19 @@ def engine() -> int:
 
 
 @local_command
-def images(only: Sequence[str] | None = None) -> int:
+def images(
+    only: Annotated[
+        Sequence[str] | None,
+        Option("build these images instead of those of the local stack: one or more names", may_be_left_out=True),
+    ] = None,
+) -> int:
     """Build the images of the local stack's machines and training."""
     emulated_account.prepare_images(Home.of(), Stages(), tuple(only or ()))
     return 0
 
 
 @local_command
-def emulator(stack: str = STACK) -> int:
+def emulator(stack: StackName = STACK) -> int:
     """Start the emulated account of the stack, with the images of its machines."""
     home = Home.of()
     account = emulated_account.of_stack(stack, home)

@@ -1,6 +1,8 @@
 """`fab status`: where the job stands, on which machines, and what it costs."""
 
-from microcluster.command_line.command import STACK, command
+from typing import Annotated
+
+from microcluster.command_line.command import STACK, AsJson, Option, StackName, command
 from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import say
 from microcluster.display import preflight_table
@@ -10,7 +12,11 @@ from microcluster.run.status import observed, status_facts, status_text
 
 
 @command
-def status(stack: str = STACK, as_json: bool = False, preflight: bool = False) -> int:
+def status(
+    stack: StackName = STACK,
+    as_json: AsJson = False,
+    preflight: Annotated[bool, Option("show every preflight check")] = False,
+) -> int:
     """Show the job's state and cost; with --preflight also every preflight check."""
     cluster, outcome = observed(stack)
     cost = cost_of(cluster) if cluster else Cost(None, None)

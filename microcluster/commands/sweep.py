@@ -1,10 +1,11 @@
 """`fab sweep`: list and cancel what microcluster left in the account and no living stack of this user owns."""
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from microcluster.accounts.shared.account import Resource
 from microcluster.accounts.shared.opened_account import OpenedAccount
-from microcluster.command_line.command import STACK, command
+from microcluster.command_line.command import STACK, AsJson, Mark, Option, StackName, Yes, command
 from microcluster.command_line.parts import agrees, print_json, suggest
 from microcluster.config import stack as config
 from microcluster.core.home import PUBLIC_KEY, Home, stack_of
@@ -16,12 +17,14 @@ from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 
 @command
-def sweep(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK,
-    ids: Sequence[str] | None = None,
-    mark: str = "",
-    yes: bool = False,
-    as_json: bool = False,
+def sweep(
+    stack: StackName = STACK,
+    ids: Annotated[
+        Sequence[str] | None, Option("cancel this id of the list; may be given several times", name="id")
+    ] = None,
+    mark: Mark = "",
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> int:
     """List what no living stack of yours owns in the account of STACK; cancel what --id or --mark names."""
     named = config.read_account(stack)

@@ -1,6 +1,6 @@
 """`fab trust`: pin the host key that a machine shows, after a person has confirmed it."""
 
-from microcluster.command_line.command import STACK, command
+from microcluster.command_line.command import STACK, Node, StackName, Yes, command
 from microcluster.command_line.parts import agrees
 from microcluster.core.plain_text import note, say
 from microcluster.remote.host import Host
@@ -11,7 +11,7 @@ from microcluster.setup.errors import FAILED
 
 
 @command
-def trust(node: str, stack: str = STACK, yes: bool = False) -> int:
+def trust(node: Node, stack: StackName = STACK, yes: Yes = False) -> int:
     """Pin the host key that NODE shows now instead of the one it was ordered with."""
     return confirm(host_named(cluster_of(stack), node), yes=yes)
 

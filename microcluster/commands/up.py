@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Annotated
 
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.run_state import Outcome
-from microcluster.command_line.command import STACK, local_command
+from microcluster.command_line.command import STACK, Discard, FetchFirst, Option, StackName, local_command
 from microcluster.command_line.errors import SENTENCES, sentence
 from microcluster.command_line.parts import run_part
 from microcluster.config import stack as config
@@ -43,7 +44,17 @@ NOT_FINISHED = Outcome("failed")
 
 
 @local_command
-def up(stack: str = STACK, fetch_first: bool = False, discard: bool = False, down: bool = False) -> int:
+def up(
+    stack: StackName = STACK,
+    fetch_first: FetchFirst = False,
+    discard: Discard = False,
+    down: Annotated[
+        bool,
+        Option(
+            "fetch and cancel everything when the job is over; after a failure in half an hour, or after guard.keepFailed"
+        ),
+    ] = False,
+) -> int:
     """Rent the cluster of the stack, train on it, fetch a finished run and report; can be repeated and interrupted."""
     home, choice = Home.of(), unsaved_work.choice(fetch_first=fetch_first, discard=discard)
     use_own_backend(home)

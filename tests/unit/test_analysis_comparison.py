@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from microcluster.analysis.comparison import better_buy, reported, same_loss, table
-from microcluster.command_line.command import each_with_its_option
 from microcluster.commands import compare as command
+from microcluster.commands.setup import images
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:
@@ -126,7 +126,6 @@ def test_a_report_that_is_torn_or_of_another_version_ends_in_a_sentence(content,
     assert expected in capsys.readouterr().err
 
 
-def test_every_word_after_compare_is_a_run_and_every_word_after_only_belongs_to_it() -> None:
-    assert each_with_its_option(["compare", "a", "--json", "b"]) == ["compare", "--runs=a", "--json", "--runs=b"]
-    words = ["images", "--only", "a", "b"]
-    assert each_with_its_option(words) == ["images", "--only=a", "--only=b"]
+def test_words_without_a_dash_are_values_of_the_option_that_may_be_left_out() -> None:
+    assert command.compare.with_option(["a", "--json", "b"]) == ["--runs=a", "--json", "--runs=b"]
+    assert images.with_option(["--only", "a", "b"]) == ["--only=a", "--only=b"]
