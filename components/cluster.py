@@ -135,7 +135,7 @@ def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
         key_file=owner.key_file,
         rank_key_file=owner.rank_key_file,
         account=stack.cluster.account,
-        account_config_file=stack.account_config_file,
+        account_config_file=stack.account.config_file,
         slots=hardware.gpus,
         gpu=hardware.gpu,
         flavor=hardware.name,
@@ -183,7 +183,7 @@ def _registry_key_file(stack: Stack, container: ContainerSection) -> Path | None
         return Home.of().expand(container.registry_key_file)
     if not takes_key_alone(container.image):
         return None
-    beside = [Path(stack.account_config_file).with_name(KEY_FILE)] if stack.account_config_file else []
+    beside = [Path(stack.account.config_file).with_name(KEY_FILE)] if stack.account.config_file else []
     users = [Home.of().root / KEY_FILE] if registry(container.image) == NGC else []
     return next((file for file in (*beside, *users) if file.exists()), None)
 

@@ -89,6 +89,6 @@ def extend(
         )
     whole = account.extension(owner, account.extension(owner) + more)
     say(f"stack {stack}: {more} more; {whole} in all beside its stack file, recorded in the account")
-    record = guard_of(stack, home, limits, "extend").watch()  # The machines have to know before the run goes on.
+    record = guard_of(stack, limits, "extend").watch()  # The machines have to know before the run goes on.
     say(sentence_of(stack, record))
     return 0

@@ -280,10 +280,10 @@ def listed(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
 
 def asked(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
     """Ask the stack's own account once for each choice of machines; it verifies every order and takes none."""
-    no_key = why_no_key(own.cluster.account, own.account_config_file)
+    no_key = why_no_key(own.account.name, own.account.config_file)
     if no_key:
         raise UserMistake(f"{no_key} Without --live the plan needs no key: fab plan --stack {own.name}")
-    account = open_account(own.cluster.account, own.account_config_file)
+    account = open_account(own.account.name, own.account.config_file)
 
     def ask(stack: Stack) -> Quote:
         machines = f"{stack.cluster.nodes}x {stack.cluster.hardware.name}"

@@ -48,10 +48,10 @@ def images(
 @local_command
 def emulator(stack: StackName = STACK) -> int:
     """Start the emulated account of the stack, with the images of its machines."""
-    home = Home.of()
-    account = emulated_account.of_stack(stack, home)
+    home, known = Home.of(), config.read_file(stack)
+    account = emulated_account.of_account(known.account, home)
     if account is None:
         raise UserMistake(f"Stack {stack} has a real account, not an emulated one. Try: make emulator STACK=local")
-    emulated_account.start(account, home, Stages(), config.read_file(stack).local_image)
+    emulated_account.start(account, home, Stages(), known.local_image)
     say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
     return 0

@@ -74,8 +74,7 @@ class Stack:
     container: Container | None
     """None where the account's machines run none."""
     job: Section
-    account_config_file: str | None
-    """The file with the account's key; None for the account's usual sources."""
+    account: AccountSettings
     origins: tuple[tuple[str, str, str], ...]
     """(path, value, origin) of every value."""
     forecast: Forecast | None = None
@@ -266,7 +265,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         cluster=parsed.cluster,
         container=container,
         job=job,
-        account_config_file=_account(name, account).config_file,
+        account=_account(name, account),
         origins=(*_origins(parsed, written, reasons), *(forecast.rows() if forecast else ())),
         forecast=forecast,
         data=data_of(named) if named else None,

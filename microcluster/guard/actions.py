@@ -46,6 +46,8 @@ class RentalActions:
     home: Home
     outcome: Outcome | None = None
     """State of the run, where the caller has just read it."""
+    opens: AccountSettings | None = None
+    """Account of the stack file, where the caller has read that."""
     opened: OpenedAccount | None = None
     """The account, once it has answered."""
     answers: bool = True
@@ -85,7 +87,7 @@ class RentalActions:
         Raises:
             ProviderError: nobody answers, the account is another one, or this user does not see everything.
         """
-        account, owner = account_and_owner(self.stack)
+        account, owner = account_and_owner(self.stack, self.opens)
         self.opened, account_id = account, account.identity().account_id
         account.check_sees_all(f"guarding stack {self.stack}")
         charges, terms = account.charges(owner, known_machines(self.stack, self.home)), account.terms(owner)
@@ -93,7 +95,7 @@ class RentalActions:
         self.began = terms.first_order if terms else None
         if not rental.open:
             found = [each for each in account.everything() if each.owner == owner]
-            to_come = account.to_come(owner, found, place_of(self.stack)[0].time_scale)
+            to_come = account.to_come(owner, found, place_of(self.stack, self.opens)[0].time_scale)
             # What closed before an order that waits belongs to another rental.
             rental = replace(rental, rows=() if to_come and not rental.id else rental.rows, is_coming=bool(to_come))
             return rental, terms, Extension()
@@ -106,7 +108,7 @@ class RentalActions:
     def settings(self) -> AccountSettings | None:
         """Say what opens the account, as long as anything says it."""
         with suppress(*SENTENCES):
-            return place_of(self.stack)[0]
+            return place_of(self.stack, self.opens)[0]
         return None
 
     def account_id(self) -> str:
@@ -159,8 +161,8 @@ class RentalActions:
                 return "it was rented again meanwhile"
             note(f"guard: `make down` did not cancel everything ({why}); the account is asked itself.")
         try:
-            account, owner = account_and_owner(self.stack)
-            return by_account(account, owner, place_of(self.stack)[0].time_scale)
+            account, owner = account_and_owner(self.stack, self.opens)
+            return by_account(account, owner, place_of(self.stack, self.opens)[0].time_scale)
         except SENTENCES as error:
             return str(error)
 

@@ -10,7 +10,7 @@ from microcluster.core.catalog.billing_rules import DOLLARS
 from microcluster.core.home import Home
 from microcluster.core.plain_text import BY_TIMER, duration, note, say
 from microcluster.guard import timer
-from microcluster.guard.limits import limits_in, limits_of
+from microcluster.guard.limits import limits_in
 from microcluster.guard.records import Record, called, log_of
 from microcluster.guard.texts import facts, sentence_of
 from microcluster.lifecycle import account_opening, emulated_account
@@ -24,13 +24,11 @@ MISSED_LOOKS_S = 180
 """Age of the last look from which a timer counts as silent."""
 
 
-def who_looks(stack: str, home: Home) -> str:
+def who_looks(known: config.Stack, home: Home) -> str:
     """Say who holds a stack to its limits when nobody watches it any more; an empty text where it has none."""
-    try:
-        if limits_of(stack) is None:
-            return ""
-    except config.ConfigError as error:
-        return str(error)
+    if known.guard is None:
+        return ""
+    stack = known.name
     looks, is_timely = every_minute(stack, home)
     newest = log_of(stack, home).newest()
     due = newest.verdict.due if newest else None
@@ -48,7 +46,7 @@ def say_limits(known: config.Stack) -> None:
     """Say before the order what the guard will do and when at the latest, or what a weekend without one costs."""
     rent = known.cluster.rent_per_hour
     if known.guard is None:
-        if rent and not emulated_account.of_stack(known.name, Home.of()):
+        if rent and not emulated_account.of_account(known.account, Home.of()):
             say(
                 f"No guard: forgotten from Friday evening to Monday morning this costs ${rent * WEEKEND_H:,.0f}. "
                 "`microcluster:guard: {lease: 30}` in the stack file ends it by itself."

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from agent.supervise.guard import CAUSES
+from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.rental import CLOCKS_AGREE_S
 from microcluster.analysis.run_state import Outcome
 from microcluster.command_line.parts import print_json, run_part
@@ -35,16 +36,27 @@ class LimitReached(Exception):
     """The rental must come to its end."""
 
 
-def guard_of(stack: str, home: Home, limits: Limits, kind: str, outcome: Outcome | None = None) -> Guard:
-    """Return a guard of a stack; ``outcome`` is what whoever watches the run has just read."""
-    return Guard(called(kind), limits, RentalActions(stack, home, outcome), log_of(stack, home))
+def guard_of(
+    stack: str,
+    limits: Limits,
+    kind: str,
+    outcome: Outcome | None = None,
+    opens: AccountSettings | None = None,
+) -> Guard:
+    """Return a guard of a stack.
+
+    Args:
+        outcome, opens: state of the run and account of the stack file, where the caller has read them.
+    """
+    home = Home.of()
+    return Guard(called(kind), limits, RentalActions(stack, home, outcome, opens), log_of(stack, home))
 
 
 def look_once(stack: str, *, as_json: bool = False) -> int:
     """Look once at the limits of a stack, act, and print what was found; return its exit code."""
     home = Home.of()
     use_own_backend(home)
-    looking = guard_of(stack, home, limits_known(stack, home), os.environ.get(BY_TIMER, "guard"))
+    looking = guard_of(stack, limits_known(stack, home), os.environ.get(BY_TIMER, "guard"))
     before = [each for each in looking.log.records() if each.who == looking.who and each.rental and each.rental.open]
     record = looking.look()
     is_over = record.verdict.step == "over" and (before or (record.rental and record.rental.open))
@@ -65,7 +77,7 @@ def watched(stack: str, outcome: Outcome | None) -> Verdict | None:
     """
     try:
         limits = limits_of(stack)
-        return guard_of(stack, Home.of(), limits, "watch", outcome).watch().verdict if limits else None
+        return guard_of(stack, limits, "watch", outcome).watch().verdict if limits else None
     except Exception as error:  # noqa: BLE001
         note(f"guard: {error}")
         return None

@@ -22,13 +22,16 @@ from microcluster.run.cost import cost_by
 from microcluster.setup.errors import CommandFailed, UserMistake
 
 
-def account_and_owner(stack: str) -> tuple[OpenedAccount, Owner]:
+def account_and_owner(stack: str, settings: AccountSettings | None = None) -> tuple[OpenedAccount, Owner]:
     """Open the stack's account: that of its outputs, of its stack file where there are none, or of what a guard wrote down of it.
+
+    Args:
+        settings: the account of the stack file, where that has been read.
 
     Raises:
         AccountError: the key opens another account than the one in which the stack rents.
     """
-    settings, owner = place_of(stack)
+    settings, owner = place_of(stack, settings)
     account = open_account(settings.name, settings.config_file)
     recorded, live = recorded_account(stack), account.identity()
     if recorded and recorded != live.account_id:
@@ -39,7 +42,7 @@ def account_and_owner(stack: str) -> tuple[OpenedAccount, Owner]:
     return account, owner
 
 
-def place_of(stack: str) -> tuple[AccountSettings, Owner]:
+def place_of(stack: str, settings: AccountSettings | None = None) -> tuple[AccountSettings, Owner]:
     """Return what opens the stack's account, and whose the stack is; nothing of it needs Pulumi or a sound stack file."""
     try:
         cluster = find_cluster(stack)
@@ -47,7 +50,7 @@ def place_of(stack: str) -> tuple[AccountSettings, Owner]:
         cluster = None
     newest, guarded = last_reading(stack, Home.of()), guarded_owner(stack)
     try:
-        settings = config.read_account(stack)
+        settings = settings or config.read_account(stack)
     except config.ConfigError:
         if not (cluster or guarded or (newest and newest.opens)):
             raise
@@ -101,9 +104,9 @@ def recorded_account(stack: str) -> str | None:
     return newest.account or None if newest and newest.lives else None
 
 
-def cost_of_stack(stack: str) -> Cost:
+def cost_of_stack(stack: str, settings: AccountSettings | None = None) -> Cost:
     """Return what a stack costs, whether it is up or not, as its account says."""
-    return cost_by(lambda: account_and_owner(stack), note)
+    return cost_by(lambda: account_and_owner(stack, settings), note)
 
 
 def began_at(stack: str) -> int | None:

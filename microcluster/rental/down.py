@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from microcluster.accounts.registry import account_of
+from microcluster.accounts.registry import AccountSettings, account_of
 from microcluster.command_line.apart import run_part_apart
 from microcluster.command_line.parts import run_part
 from microcluster.config import stack as config
@@ -83,8 +83,8 @@ def _needed_by_pulumi() -> Iterator[None]:
 def _by_pulumi(home: Home, stack: str, choice: unsaved_work.Choice, stages: Stages) -> int:
     with _needed_by_pulumi():
         of = config.read_account(stack)
-        repair(home, stack, "make down", stages)
-        emulator = emulated_account.of_stack(stack, home)
+        repair(home, stack, of, "make down", stages)
+        emulator = emulated_account.of_account(of, home)
     with ExitStack() as lock:
         with _needed_by_pulumi():
             lock.enter_context(alone_on(stack, "make down", home))
@@ -108,7 +108,7 @@ def _by_pulumi(home: Home, stack: str, choice: unsaved_work.Choice, stages: Stag
         if has_machines(held, account):
             unsaved_work.save_before_destroy(stack, choice, stages)
             _stop_job(stack, stages)
-        code = _destroy(home, stack, stages) if held.resources else 0
+        code = _destroy(home, stack, of, stages) if held.resources else 0
     if no_key and not held.held and code == 0:  # What went were Pulumi's own resources; the account was not asked.
         return _nothing_here(home, stack, no_key)
     if is_asked:
@@ -149,8 +149,8 @@ def _stop_job(stack: str, stages: Stages) -> None:
             say("    the job may still run; cancelling its machines ends it")
 
 
-def _destroy(home: Home, stack: str, stages: Stages) -> int:
-    of = account_of(config.read_account(stack).name)
+def _destroy(home: Home, stack: str, settings: AccountSettings, stages: Stages) -> int:
+    of = account_of(settings.name)
     usual = f"usually 20 s here, {of.cancel_takes} on {of.title}"
     with stages.stage("pulumi", f"cancelling all that the stack rents ({usual})"):
         code = pulumi.run(home, "destroy", "--yes", "--skip-preview", "-s", stack)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.account import Resource
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.command_line.parts import agrees, run_part, suggest
@@ -22,8 +23,7 @@ QUICK_S = 60
 
 def recover_stack(stack: str, *, yes: bool = False, cancel: bool = False) -> int:
     """Repair processes, lock, state and unfinished orders of a stack; machines stay unless ``cancel`` is given."""
-    config.read_account(stack)
-    home = Home.of()
+    settings, home = config.read_account(stack), Home.of()
     locks.refuse_living_pulumi(stack, "fab recover", home)
     if not (yes or _agrees(stack, home, cancel=cancel)):  # Nobody waits for a question.
         note(f"Nothing was changed. To skip this question: fab recover --stack {stack} --yes")
@@ -32,16 +32,16 @@ def recover_stack(stack: str, *, yes: bool = False, cancel: bool = False) -> int
         locks.refuse_living_pulumi(stack, "fab recover", home)
         _end_orphans(stack, home)
         _repair_state(stack, home)
-        account, owner = account_and_owner(stack)
+        account, owner = account_and_owner(stack, settings)
         _show(account, owner, stack, home)
         if cancel:
-            bill = account.cancel_all(owner, config.read_account(stack).time_scale, note)
+            bill = account.cancel_all(owner, settings.time_scale, note)
             say(f"cancelled, and proved by the account: {count(bill.open_count, 'open billing item')}")
         _refresh(stack, home)
         return _prove(account, owner, stack, home)
 
 
-def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
+def repair(home: Home, stack: str, settings: AccountSettings, command: str, stages: Stages) -> None:
     """Recover the stack before ``command`` if a crash left a lock, or a broken or missing state.
 
     Raises:
@@ -52,7 +52,7 @@ def repair(home: Home, stack: str, command: str, stages: Stages) -> None:
     if not needs_repair(stack, home):
         return
     engine.ensure_any(home, stages)
-    emulator = emulated_account.of_stack(stack, home)
+    emulator = emulated_account.of_account(settings, home)
     if emulator and emulator.state.exists():
         emulated_account.answer(emulator, home, stages)
     with stages.stage("recover", "repairing first: a command was killed, or the state is damaged"):

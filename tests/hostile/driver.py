@@ -161,6 +161,7 @@ def act(words: Sequence[str], stack: str, given: Path | None) -> int:
 def _follow(stack: str) -> int:
     from microcluster.command_line.command import command  # noqa: PLC0415
     from microcluster.commands import up  # noqa: PLC0415
+    from microcluster.config.stack import read_file  # noqa: PLC0415
     from microcluster.core.home import Home  # noqa: PLC0415
     from microcluster.setup.environment import use_own_backend  # noqa: PLC0415
     from microcluster.setup.progress import Stages  # noqa: PLC0415
@@ -169,7 +170,7 @@ def _follow(stack: str) -> int:
 
     @command
     def follow(stack: str) -> int:
-        return up._follow(stack, Stages(), ends=False)
+        return up._follow(read_file(stack), Stages(), ends=False)
 
     return follow.code(stack=stack)
 

@@ -67,7 +67,7 @@ def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(
 
 
 def test_a_stack_file_that_is_broken_meanwhile_leaves_the_price_unknown_and_says_why(monkeypatch, capsys):
-    def broken(stack):
+    def broken(stack, settings):
         raise rental_account.config.ConfigError("there is no stack file of v100")
 
     monkeypatch.setattr(rental_account, "account_and_owner", broken)
@@ -98,7 +98,7 @@ def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lo
     monkeypatch.setattr(rental_account, "open_account", lambda name, file: asked.append((name, file)) or opened())
     monkeypatch.setattr(rental_account.config, "owner", lambda stack: Owner(stack, "0badcafe", "", "", ""))
     assert rental_account.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
-    assert asked == [("softlayer", rental_account.config.read_file("local").account_config_file)]
+    assert asked == [("softlayer", rental_account.config.read_file("local").account.config_file)]
 
 
 def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):

@@ -22,6 +22,7 @@ from microcluster.accounts.shared.errors import AccountError
 from microcluster.command_line import parts
 from microcluster.commands import up
 from microcluster.config import stack as config
+from microcluster.config.sections import Guard
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.core.home import Home
 from microcluster.guard import actions, installed, watching
@@ -37,6 +38,8 @@ from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
 
 PRICE = Decimal("8.99")
+KNOWN = config.read_file("v100")
+GUARDED = replace(KNOWN, guard=Guard(lease=30))
 NAMES = {stop_run: "stop", resume_watched: "resume", follow_run: "watch", report_run: "report"}
 
 
@@ -111,15 +114,16 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     monkeypatch.setattr(up, "run_part", made.part)
     monkeypatch.setattr(up, "limits_of", lambda stack: made.limits)
-    monkeypatch.setattr(up, "cost_of_stack", lambda stack: Cost(PRICE, PRICE))
-    monkeypatch.setattr(up, "who_looks", lambda stack, home: "A timer holds it to its limits.")
+    monkeypatch.setattr(up, "limits_in", lambda section: made.limits)
+    monkeypatch.setattr(up, "cost_of_stack", lambda stack, settings: Cost(PRICE, PRICE))
+    monkeypatch.setattr(up, "who_looks", lambda known, home: "A timer holds it to its limits.")
     monkeypatch.setattr(fetch, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
     monkeypatch.setattr(fetch, "unfetched_runs", made.unfetched)
     monkeypatch.setattr(fetch, "fetch_runs", made.fetch)
     monkeypatch.setattr(actions, "run_part_apart", made.within)
     monkeypatch.setattr(actions, "by_account", made.by_account)
-    monkeypatch.setattr(actions, "account_and_owner", lambda stack: (None, None))
-    monkeypatch.setattr(actions, "place_of", lambda stack: (AccountSettings("softlayer"), None))
+    monkeypatch.setattr(actions, "account_and_owner", lambda stack, settings: (None, None))
+    monkeypatch.setattr(actions, "place_of", lambda stack, settings: (AccountSettings("softlayer"), None))
     monkeypatch.setattr(actions.RentalActions, "rental", lambda hands, limits: made.read())
     monkeypatch.setattr(actions.RentalActions, "enforce", lambda *limits: None)
     monkeypatch.setattr(up, "outcome_or_none", made.observed)
@@ -128,7 +132,7 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
 
 
 def ended(sleep: Callable[[float], None] = lambda seconds: time.sleep(0.11), **options: Any) -> int | None:
-    return up.end_rental(Home.of(), "v100", sleep=sleep, **options)
+    return up.end_rental(Home.of(), KNOWN, sleep=sleep, **options)
 
 
 ENDED = ["stop", "fetch everything", "down discard"]
@@ -185,7 +189,7 @@ def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_
 def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rental):
     def look(seconds: float) -> None:
         time.sleep(0.11)
-        watching.guard_of("v100", Home.of(), rental.limits, "timer").watch()
+        watching.guard_of("v100", rental.limits, "timer").watch()
 
     rental.states = ["stopped"]
     assert ended(look) == 1
@@ -257,7 +261,7 @@ def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(up, "outcome_or_none", lambda stack: replace(RUNNING, state="stopped"))
     monkeypatch.setattr(up, "run_part", lambda part, **options: done.append(NAMES[part]) or 0)
-    assert up._follow("v100", Stages(), ends=True) == 0
+    assert up._follow(KNOWN, Stages(), ends=True) == 0
     assert done == ["resume", "watch", "report"]
 
 
@@ -332,7 +336,7 @@ def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:
     guest = {"urn": "urn:a::b::softlayer:index:VirtualGuest::gpu-0", "type": "softlayer:index:VirtualGuest", "id": "7"}
     resources = [{**guest, "custom": True}]
     state.write_text(json.dumps({"version": 3, "checkpoint": {"latest": {"resources": resources}}}))
-    return up._update(place, "v100", ends=ends)
+    return up._update(place, KNOWN, ends=ends)
 
 
 def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_itself(monkeypatch, tmp_path):
@@ -346,7 +350,7 @@ def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pulumi, "run", press)
-    assert up._update(Home(tmp_path, tmp_path), "v100", ends=True) == 130
+    assert up._update(Home(tmp_path, tmp_path), KNOWN, ends=True) == 130
     assert "`make up STACK=v100 DOWN=1` continues from there" in capsys.readouterr().out
 
 
@@ -355,7 +359,6 @@ def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_the
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
     book = log_of("v100", Home(tmp_path, tmp_path))
     book.write(Record("watch@here", now, Verdict("record", "within its limits", due=due), rented_since(30, now)))
-    monkeypatch.setattr(installed, "limits_of", lambda stack: Limits())
     monkeypatch.setattr(installed, "every_minute", lambda stack, home: ("a timer, last seen to look 9 s ago", True))
-    said = installed.who_looks("v100", Home(tmp_path, tmp_path))
+    said = installed.who_looks(GUARDED, Home(tmp_path, tmp_path))
     assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said

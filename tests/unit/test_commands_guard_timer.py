@@ -1,5 +1,6 @@
 """What a person is told of the guard that looks every minute: `fab guard --install`, `--status`, Ctrl-C and `make up`."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -8,15 +9,19 @@ from pathlib import Path
 import pytest
 
 from microcluster.config import stack as config
+from microcluster.config.sections import Guard
 from microcluster.core import stack_keys
 from microcluster.core.home import Home
 from microcluster.guard import installed
-from microcluster.guard.decision import End, Limits, Verdict
+from microcluster.guard.decision import End, Verdict
 from microcluster.guard.records import Record, called, log_of
 from microcluster.setup.errors import CommandFailed
 
 CRONS = "a line of cron, marked `# microcluster-guard-v100-1a2b3c4d`"
 GONE = f"{CRONS}, which can no longer run: /left/.venv/bin/fab is gone"
+
+
+GUARDED = dataclasses.replace(config.read_file("v100"), guard=Guard(lease=30))
 
 
 @dataclass
@@ -54,7 +59,6 @@ def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     stack_keys.ensure(tmp_path / "keys" / "v100", "v100")
     monkeypatch.setattr(installed.timer, "timer", lambda job: made)
-    monkeypatch.setattr(installed, "limits_of", lambda stack: Limits())
     monkeypatch.setattr(installed.account_opening, "why_no_key", lambda *names, exported: None)
     return made
 
@@ -62,7 +66,7 @@ def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
 def test_a_timer_that_was_seen_to_look_is_believed(timer):
     timer.standing = (CRONS, True)
     timer.looked(ago_s=26)
-    said = installed.who_looks("v100", timer.home)
+    said = installed.who_looks(GUARDED, timer.home)
     assert said.startswith(f"{CRONS}, last seen to look 26 s ago, holds it to its limits")
     assert "--install" not in said
 
@@ -80,7 +84,7 @@ def test_a_timer_that_does_not_look_holds_nothing(timer, capsys, standing, ago_s
     timer.standing = standing
     if ago_s:
         timer.looked(ago_s)
-    said = installed.who_looks("v100", timer.home)
+    said = installed.who_looks(GUARDED, timer.home)
     assert said.startswith(says) and said.endswith("`fab guard --install --stack v100` does.")
     is_there = bool(standing[0])
     assert installed.show("v100", timer.home, as_json=False) == is_there  # Where there should be none, none is late.
@@ -96,7 +100,7 @@ def test_the_status_says_when_the_timer_was_seen(timer, capsys):
 
 def test_a_crontab_that_cannot_be_read_is_said_and_holds_nothing(timer, capsys):
     timer.unread = CommandFailed("reading the crontab: permission denied.")
-    assert installed.who_looks("v100", timer.home).startswith("Nobody holds")
+    assert installed.who_looks(GUARDED, timer.home).startswith("Nobody holds")
     assert "permission denied" in capsys.readouterr().err
 
 

@@ -79,9 +79,9 @@ def look(monkeypatch, tmp_path):
     monkeypatch.setattr(actions, "asked_apart", lambda stack: RUNNING)
 
     def found(account, limits):
-        monkeypatch.setattr(actions, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
-        monkeypatch.setattr(actions, "place_of", lambda stack: (AccountSettings("softlayer"), OWNER))
-        return watching.guard_of("v100", Home.of(), limits, "timer").see()
+        monkeypatch.setattr(actions, "account_and_owner", lambda stack, settings: (OpenedAccount(account), OWNER))
+        monkeypatch.setattr(actions, "place_of", lambda stack, settings: (AccountSettings("softlayer"), OWNER))
+        return watching.guard_of("v100", limits, "timer").see()
 
     return found
 
