@@ -57,7 +57,7 @@ class PrivateNetwork(pulumi.ComponentResource):
         self.place = {} if cluster.private_vlan else {"backend_router_id": router_id}
 
         def group(side: str, description: str, rules: Sequence[RuleSpec]) -> pulumi.Output[str]:
-            wanted = GroupSpec(mark=args.owner.mark, name=f"{name}-{side}", description=description, rules=rules)
+            wanted = GroupSpec(mark=args.keys.owner.mark, name=f"{name}-{side}", description=description, rules=rules)
             return SecurityGroup(f"{name}-{side}", wanted, pulumi.ResourceOptions(parent=self)).id
 
         self.public_group_id = group("public", "ssh from the operator", public_rules(cluster.admin_cidrs))
@@ -90,8 +90,8 @@ class GpuNode(Node):
 
 def key_spec(args: TrainingClusterArgs) -> KeySpec:
     """Return the stack's own key."""
-    owner = args.owner
-    return KeySpec(mark=owner.mark, label=owner.bearing.notes, public_key=owner.public_key)
+    owner = args.keys.owner
+    return KeySpec(mark=owner.mark, label=owner.notes, public_key=args.keys.public_key)
 
 
 def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleSpec, ...]:
@@ -110,14 +110,14 @@ def private_rules() -> tuple[RuleSpec, ...]:
 def guest_spec(args: GpuNodeArgs) -> GuestSpec:
     """Return the order of one node."""
     stack, network = args.cluster.stack, args.network
-    mark = args.cluster.owner.bearing
+    owner = args.cluster.keys.owner
     return GuestSpec.declare(
-        mark=mark.mark,
+        mark=owner.mark,
         hostname=args.hostname,
-        domain=mark.domain,
+        domain=owner.domain,
         ssh_key_ids=(args.ssh_key_id,),
         public_security_group_ids=(network.public_group_id,),
         private_security_group_ids=(network.private_group_id,),
-        tags=mark.tags,
+        tags=owner.tags,
         **stack.cluster.order() | network.place,
     )

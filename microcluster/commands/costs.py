@@ -11,8 +11,7 @@ from typing import Any
 from microcluster.accounts.shared.key_file import CredentialsError
 from microcluster.accounts.shared.rental import Rental
 from microcluster.command_line.command import AsJson, command
-from microcluster.command_line.errors import SENTENCES, sentence
-from microcluster.command_line.parts import print_json
+from microcluster.command_line.parts import SENTENCES, print_json, sentence
 from microcluster.core.catalog.billing_rules import DOLLARS, plain
 from microcluster.core.home import PUBLIC_KEY, Home, stack_of
 from microcluster.core.plain_text import count, note, say

@@ -2,8 +2,7 @@
 
 from microcluster.accounts.registry import AccountSettings, account_of
 from microcluster.command_line.command import STACK, StackName, command
-from microcluster.command_line.errors import SENTENCES, sentence
-from microcluster.command_line.parts import suggest
+from microcluster.command_line.parts import SENTENCES, sentence, suggest
 from microcluster.config import stack as config
 from microcluster.core import stack_keys
 from microcluster.core.home import Home
@@ -24,7 +23,7 @@ def rotate(stack: StackName = STACK) -> int:
         locks.refuse_living_pulumi(stack, "fab rotate", home)
         if stack_keys.prepare(folder, stack):
             say("The key that waited for its first use is replaced.")
-        owner = config.owner(stack).bearing
+        owner = config.keys_of(stack).owner
         try:
             rented = _rented(stack, settings, home)
         except SENTENCES as error:

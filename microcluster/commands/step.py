@@ -12,7 +12,7 @@ from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
-from microcluster.run.start import secrets_for
+from microcluster.run.job import secrets_for
 from microcluster.setup.errors import UserMistake
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 

@@ -1,7 +1,7 @@
 """`fab stop`: end the job on machines that stay."""
 
 from microcluster.command_line.command import STACK, AsJson, StackName, command
-from microcluster.run.stop import stop_run
+from microcluster.run.job import stop_run
 
 
 @command

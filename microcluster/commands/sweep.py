@@ -50,7 +50,7 @@ def living_marks(home: Home) -> frozenset[str]:
     with_key = {stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}
     # Until `fab recover` has mended a broken state nobody can say that it holds nothing.
     states = {name: pulumi_state.readable(name, home) for name in with_key}
-    return frozenset(config.owner(name).mark for name, state in states.items() if state is None or state.held)
+    return frozenset(config.keys_of(name).owner.mark for name, state in states.items() if state is None or state.held)
 
 
 def orphaned(found: Iterable[Resource], living: frozenset[str]) -> tuple[Resource, ...]:

@@ -8,8 +8,7 @@ from typing import Annotated
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.run_state import Outcome
 from microcluster.command_line.command import STACK, Discard, FetchFirst, Option, StackName, local_command
-from microcluster.command_line.errors import SENTENCES, sentence
-from microcluster.command_line.parts import run_part
+from microcluster.command_line.parts import SENTENCES, run_part, sentence
 from microcluster.config.stack import ConfigError, Stack, read_file
 from microcluster.core.home import Home
 from microcluster.core.plain_text import duration, note, say

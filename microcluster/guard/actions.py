@@ -15,7 +15,7 @@ from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.rental import CLOCKS_AGREE_S, Rental, named_rental
 from microcluster.analysis.run_state import OUTCOME, Outcome
 from microcluster.command_line.apart import apart, run_part_apart
-from microcluster.command_line.errors import SENTENCES
+from microcluster.command_line.parts import SENTENCES
 from microcluster.core.home import Home
 from microcluster.core.plain_text import note
 from microcluster.guard.decision import CANCEL_S, Limits
@@ -27,8 +27,8 @@ from microcluster.rental.down import STOP_LIMIT_S, tidy
 from microcluster.rental.holdings import known_machines
 from microcluster.run.cluster import find_cluster, launcher_of
 from microcluster.run.fetch import fetch_begun
+from microcluster.run.job import stop_run
 from microcluster.run.status import outcome_or_none
-from microcluster.run.stop import stop_run
 from microcluster.setup.errors import CommandFailed, of_the_system
 
 ASK_LIMIT_S, HOLD_LIMIT_S = 45, 15

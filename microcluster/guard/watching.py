@@ -20,7 +20,7 @@ from microcluster.guard.limits import limits_known, limits_of
 from microcluster.guard.records import Record, called, log_of
 from microcluster.guard.texts import facts, sentence_of
 from microcluster.run.cluster import cluster_of
-from microcluster.run.start import resume_run
+from microcluster.run.job import resume_run
 from microcluster.run.watch import watch_run
 from microcluster.setup.environment import use_own_backend
 from microcluster.setup.errors import UNKNOWN, CommandFailed

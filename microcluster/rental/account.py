@@ -7,7 +7,7 @@ from pathlib import Path
 from microcluster.accounts.registry import DEFAULT, AccountSettings
 from microcluster.accounts.shared.errors import AccountError, ProviderError
 from microcluster.accounts.shared.opened_account import OpenedAccount
-from microcluster.command_line.errors import SENTENCES
+from microcluster.command_line.parts import SENTENCES
 from microcluster.config import stack as config
 from microcluster.core.files import write_whole
 from microcluster.core.home import PRIVATE_DIR, Home, Owner, owner_in_word
@@ -60,7 +60,7 @@ def place_of(stack: str, settings: AccountSettings | None = None) -> tuple[Accou
         # A home that was moved took the key's file along; the stack file names it as it is now.
         has_moved = rented.config_file and not Path(rented.config_file).exists() and rented.name == settings.name
         return settings if has_moved else rented, cluster.owner
-    return settings, guarded or config.owner(stack).bearing
+    return settings, guarded or config.keys_of(stack).owner
 
 
 def guarded_owner(stack: str) -> Owner | None:

@@ -17,7 +17,7 @@ from microcluster.rental.account import account_and_owner, began_at, by_account,
 from microcluster.rental.receipt import print_receipt
 from microcluster.rental.recover import recover_stack, repair
 from microcluster.run import unsaved_work
-from microcluster.run.stop import stop_run
+from microcluster.run.job import stop_run
 from microcluster.setup import engine
 from microcluster.setup.environment import use_own_backend
 from microcluster.setup.errors import FAILED, UNKNOWN, CommandFailed, of_the_system

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from microcluster.accounts.registry import DEFAULT
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.rental import last_rental
-from microcluster.command_line.errors import SENTENCES, sentence
+from microcluster.command_line.parts import SENTENCES, sentence
 from microcluster.core.home import Owner
 from microcluster.core.plain_text import note
 from microcluster.jobs.cluster_facts import ClusterFacts

@@ -14,8 +14,7 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from agent.records.inventory import BEST, CHECKPOINT, NEWEST, SUSPECTED
-from microcluster.command_line.errors import sentence
-from microcluster.command_line.parts import is_part, print_json, suggest
+from microcluster.command_line.parts import is_part, print_json, sentence, suggest
 from microcluster.core.files import write_whole
 from microcluster.core.plain_text import count, note, printable, say
 from microcluster.display.console import PlainConsole

@@ -18,8 +18,7 @@ from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, curves, latest, rewound
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import LONGEST_TEXT, Outcome
-from microcluster.command_line.errors import sentence
-from microcluster.command_line.parts import is_part, print_json, suggest
+from microcluster.command_line.parts import is_part, print_json, sentence, suggest
 from microcluster.core.files import write_whole
 from microcluster.core.plain_text import note, say
 from microcluster.display import run_text

@@ -30,7 +30,7 @@ from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.run import cluster as run_cluster
-from microcluster.run import stop
+from microcluster.run import job as run_job
 from microcluster.setup import secret_env
 from microcluster.setup.errors import CommandFailed, UserMistake
 
@@ -99,11 +99,11 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
 
 
 def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monkeypatch):
-    monkeypatch.setattr(stop, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(run_job, "find_cluster", lambda stack: CLUSTER)
     monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
-    assert parts.exit_code(stop.stop_run, stack="p100") == 0
+    assert parts.exit_code(run_job.stop_run, stack="p100") == 0
     assert "Next: `fab resume" in capsys.readouterr().out
-    assert parts.run_part(stop.stop_run, stack="p100") == 0
+    assert parts.run_part(run_job.stop_run, stack="p100") == 0
     said = capsys.readouterr().out
     assert "no process of it is left on any of its machines" in said and "Next:" not in said
 

@@ -12,7 +12,7 @@ from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.receipt import Charge
 from microcluster.accounts.softlayer.errors import ApiError
-from microcluster.config.stack import Owner
+from microcluster.config.stack import StackKeys
 from microcluster.core import home as marks
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.planning.run_cost import Cost
@@ -96,7 +96,9 @@ def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lo
     asked = []
     monkeypatch.setattr(rental_account, "find_cluster", find)
     monkeypatch.setattr(rental_account, "open_account", lambda name, file: asked.append((name, file)) or opened())
-    monkeypatch.setattr(rental_account.config, "owner", lambda stack: Owner(stack, "0badcafe", "", "", ""))
+    monkeypatch.setattr(
+        rental_account.config, "keys_of", lambda stack: StackKeys(marks.Owner(stack, "0badcafe"), "", "", "")
+    )
     assert rental_account.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
     assert asked == [("softlayer", rental_account.config.read_file("local").account.config_file)]
 

@@ -31,9 +31,10 @@ from microcluster.guard.records import Record, log_of
 from microcluster.guard.watching import follow_run, resume_watched
 from microcluster.lifecycle import locks, pulumi, pulumi_state
 from microcluster.planning.run_cost import Cost
-from microcluster.run import fetch, start
+from microcluster.run import fetch
+from microcluster.run import job as run_job
+from microcluster.run.job import stop_run
 from microcluster.run.report import report_run
-from microcluster.run.stop import stop_run
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
 
@@ -250,9 +251,9 @@ def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(mo
     monkeypatch.setattr(watching, "limits_of", lambda stack: Limits(lease_h=Decimal(40)))
     monkeypatch.setattr(watching, "guard_of", lambda *args: looking)
     monkeypatch.setattr(watching, "cluster_of", lambda stack: replace(CLUSTER, container=None))
-    monkeypatch.setattr(start, "open_hosts", lambda cluster: [])
-    monkeypatch.setattr(start, "secrets_for", lambda cluster: {})
-    monkeypatch.setattr(start.job, "start_job", lambda *args: done.append("started"))
+    monkeypatch.setattr(run_job, "open_hosts", lambda cluster: [])
+    monkeypatch.setattr(run_job, "secrets_for", lambda cluster: {})
+    monkeypatch.setattr(run_job.job, "start_job", lambda *args: done.append("started"))
     assert watching.resume_watched("v100") == 0
     assert done == ["told", "started"]
 

@@ -18,7 +18,7 @@ from fake_machine import FACTS
 
 import fabfile
 from microcluster.accounts.shared import api_calls
-from microcluster.command_line import errors
+from microcluster.command_line import parts
 from microcluster.command_line.command import command
 from microcluster.commands import logs, ssh
 from microcluster.core import stack_keys as keys
@@ -157,7 +157,7 @@ def test_a_stack_that_is_up_keeps_its_key_whatever_its_account_leaves_out(home, 
 
 
 def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
-    monkeypatch.setattr(errors, "kept", lambda: {"SL_API_KEY": API_KEY})
+    monkeypatch.setattr(parts, "kept", lambda: {"SL_API_KEY": API_KEY})
 
     def cancel_all():
         raise TypeError(f"unsupported \x1b[2J {API_KEY}")
@@ -171,5 +171,5 @@ def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(
     file.unlink()
     file.parent.rmdir()
     file.parent.write_text("a file where a folder should be")
-    told = errors.unforeseen("fab sweep", KeyError("id"))
+    told = parts.unforeseen("fab sweep", KeyError("id"))
     assert "KeyError: 'id'" in told and "could not be written" in told

@@ -15,13 +15,9 @@ from frozen import compare, with_names
 from sampled_run import SampledRun
 
 from microcluster.accounts.shared.errors import ProviderError
-<<<<<<< HEAD
-from microcluster.commands import command_line, fetch, status
-from microcluster.commands import report as module
-=======
 from microcluster.command_line import parts
 from microcluster.commands.report import report
->>>>>>> 219084f4 (Move what commands share into command_line, run, rental and guard; no command imports another)
+from microcluster.commands.status import status
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import Completed
 from microcluster.remote.inventory import Inventory
@@ -110,7 +106,7 @@ def test_every_question_of_a_whole_run_has_an_answer(machine, capsys):
 def test_what_report_and_status_print_of_a_recorded_run_is_frozen(machine, tmp_path, monkeypatch, capsys):
     for name in ("find_cluster", "launcher_of", "cost_of"):
         monkeypatch.setattr(status, name, getattr(module, name))
-    for command, verb in (("report", module.report), ("status", status.status)):
+    for command, verb in (("report", report), ("status", status)):
         for as_json, kind in ((False, "txt"), (True, "json")):
             code = verb.code(stack="local", as_json=as_json)
             said = capsys.readouterr()

@@ -20,7 +20,7 @@ from agent.launch import torchrun
 from microcluster.config import stack as config
 from microcluster.jobs import image
 from microcluster.jobs.run_spec import RunFolder
-from microcluster.run.start import secrets_for
+from microcluster.run.job import secrets_for
 from microcluster.setup.errors import UserMistake
 
 ROOT = Path(__file__).parents[2]

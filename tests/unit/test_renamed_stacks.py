@@ -69,11 +69,11 @@ def test_a_stack_that_this_computer_rents_itself_is_no_longer_guarded_for_anothe
 
 
 def test_a_renamed_stack_keeps_its_owner_and_one_line_says_so(home, capsys):
-    before = config.owner("v100")
+    before = config.keys_of("v100")
     rename(home, "v100", "big")
     renamed.settle(home)
     renamed.settle(home)
-    assert config.owner("big") == before
+    assert config.keys_of("big") == before
     assert capsys.readouterr().err.count("Stack v100 is called big now") == 1
     rename(home, "big", "huge")
     renamed.settle(home)
@@ -91,7 +91,7 @@ def test_a_new_stack_never_gets_the_keys_of_one_that_had_its_name(home, known):
     renamed.settle(home)
     stack_keys.ensure(home.folder_of("v100"), "v100")
     assert labels(home, "v100", "big") == ["v100-2", "v100"]
-    assert config.owner("v100").mark != config.owner("big").mark
+    assert config.keys_of("v100").owner.mark != config.keys_of("big").owner.mark
     holds(home, "v100", "v100-2")
     renamed.settle(home)
     assert labels(home, "v100", "big") == ["v100-2", "v100"]
@@ -127,7 +127,7 @@ def test_a_copied_folder_is_an_owner_of_its_own_also_after_a_rename(home):
     rename(home, "p100", "small")
     renamed.settle(home)
     assert labels(home, "big", "small") == ["v100", "p100"]
-    assert config.owner("big").mark == config.owner("small").mark
+    assert config.keys_of("big").owner.mark == config.keys_of("small").owner.mark
 
 
 @pytest.mark.parametrize("copy", ["a-copy", "z-copy"])
@@ -227,7 +227,7 @@ def test_the_facts_of_a_home_that_was_moved_name_its_files_where_they_are(home, 
     moved = ClusterFacts.from_json(facts.to_json())
     assert moved.key_file == str(Home.of().keys / "v100" / "id_ed25519") and Path(moved.key_file).exists()
     assert moved.account_config_file == f"{Home.of().root}/emulator/softlayer.conf"
-    assert config.owner("v100").mark == mark_of(Home.of().keys / "v100")
+    assert config.keys_of("v100").owner.mark == mark_of(Home.of().keys / "v100")
 
 
 @pytest.mark.parametrize("is_settled", [True, False])
