@@ -45,7 +45,7 @@ ENDS: tuple[tuple[type[Exception], int, str], ...] = (
 """The errors whose texts are full sentences, with their exit codes and what to do next; the first that fits counts."""
 SENTENCES = tuple(kind for kind, _, _ in ENDS)
 REMOTE_GOES_ON, STEPS_ARE_KEPT = "commands on the machines may still run", "finished steps are kept"
-"""What an interrupted command leaves."""
+"""Remains of an interrupted command."""
 COMMAND: ContextVar[str] = ContextVar("command", default="fab")
 """The command that a person called, as it is typed."""
 _IS_PART: ContextVar[bool] = ContextVar("is_part", default=False)

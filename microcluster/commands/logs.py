@@ -27,7 +27,7 @@ RETRY_AFTER_S = 5.0
 LOST_LIMIT_S = 600.0
 ENDED = ("finished", "failed", "stopped")
 DRAWN_OVER = re.compile(r"(?<![^\r\n])[^\r\n]*+\r(?=[^\n])")
-"""What a line has shown before it was drawn again, as progress bars are."""
+"""Text of a line that was drawn over, as progress bars are."""
 READ = """
 import base64, json, os, sys
 path, offset, lines, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -53,7 +53,7 @@ PIECE = TypeAdapter(tuple[Size, Base64Bytes])
 
 @dataclass
 class LogEnd:
-    """How far a log was read; ``offset`` is negative before the first read, which begins ``lines`` before the end."""
+    """Position in a log; ``offset`` is negative before the first read, which begins ``lines`` before the end."""
 
     launcher: Host
     path: str

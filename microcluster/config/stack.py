@@ -36,7 +36,7 @@ from microcluster.jobs.run_plan import World
 
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
-"""It is a part of every machine's domain, where the vendor allows no underscore and no two dashes in a row."""
+"""Pattern of a stack's name, a part of every machine's domain: the vendor allows no underscore and no two dashes in a row."""
 SECTIONS = tuple(f"{NAMESPACE}:{section}" for section in StackFile.model_fields)
 TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider", "environment")
 HASHES = "data-hashes.json"

@@ -35,7 +35,7 @@ ASK_LIMIT_S, HOLD_LIMIT_S = 45, 15
 """Limits for reading the run's state from its machines, and for sending them their limits."""
 ELSEWHERE = "the computer that ordered it knows its machines, and this one does not."
 TIDY_S, PRESSED_TIDY_S = 300, CANCEL_S
-"""For a cancellation by Pulumi; then the account's own calls do it."""
+"""Limits of a cancellation by Pulumi; then the account's own calls cancel."""
 
 
 @dataclass
@@ -49,9 +49,9 @@ class RentalActions:
     opens: AccountSettings | None = None
     """Account of the stack file, where the caller has read that."""
     opened: OpenedAccount | None = None
-    """The account, once it has answered."""
+    """Account that has answered; None before."""
     answers: bool = True
-    """Whether the machines did when they were asked last."""
+    """Whether the machines answered when they were asked last."""
     began: int | None = None
     """First order of the rental that was read last, in the account's seconds."""
 
@@ -77,7 +77,7 @@ class RentalActions:
             yield is_mine
 
     def now(self) -> datetime:
-        """Believe the account, once it has answered, where the two clocks differ by more than a few answers may take."""
+        """Return the time by the account's clock where it differs by more than a few answers may take, else by this computer's."""
         ahead_s = self.opened.account.clock_ahead_s if self.opened else 0.0
         return datetime.now(UTC) - timedelta(seconds=ahead_s if abs(ahead_s) > CLOCKS_AGREE_S else 0)
 
@@ -106,23 +106,23 @@ class RentalActions:
         return replace(rental, id=whole.rental_id(account_id, owner)), whole, account.extension(owner)
 
     def settings(self) -> AccountSettings | None:
-        """Say what opens the account, as long as anything says it."""
+        """Return what opens the account; None where neither outputs, stack file nor a record say it."""
         with suppress(*SENTENCES):
             return place_of(self.stack, self.opens)[0]
         return None
 
     def account_id(self) -> str:
-        """Say which account answered; empty where none did."""
+        """Return the id of the account that answered; empty where none did."""
         return self.opened.identity().account_id if self.opened else ""
 
     def run(self) -> Outcome | None:
-        """Take what was just read, or ask the machines; None where they do not answer."""
+        """Return the state of the run, as just read or from its machines; None where they do not answer."""
         seen = self.outcome or asked_apart(self.stack)
         self.answers = seen is not None
         return seen
 
     def enforce(self, stop_at: datetime | None, idle_s: float | None) -> None:
-        """Let the machines stop the program by themselves then, or after so long without work, should no guard be awake."""
+        """Tell the machines when to stop the program by themselves, by time or without work, should no guard be awake."""
         if self.answers:
             at = stop_at.timestamp() if stop_at else None
             apart(HOLD_LIMIT_S, set_limits, stack=self.stack, stop_at=at, idle_s=idle_s, now=self.now().timestamp())
@@ -144,7 +144,7 @@ class RentalActions:
         return locks.is_busy(self.stack, self.home)
 
     def cancel(self, *, pressing: bool) -> str:
-        """Do as `make down`, without what could not be fetched, and by the account alone where that fails.
+        """Cancel as `make down` does, without what could not be fetched, and by the account alone where that fails.
 
         Args:
             pressing: interrupts a command that is in the way; else it waits for that one.
@@ -168,13 +168,13 @@ class RentalActions:
 
 
 def asked_apart(stack: str) -> Outcome | None:
-    """Return the state of the run, or None where its machines do not say it in time."""
+    """Return the state of the run, read in a process apart; None where its machines do not answer in time."""
     found = apart(ASK_LIMIT_S, outcome_or_none, stack=stack)
     return OUTCOME.validate_python(found) if found else None
 
 
 def set_limits(stack: str, stop_at: float | None, idle_s: float | None, now: float) -> None:
-    """Give the machines their limits, by a clock that is right; those that do not answer keep the guard from nothing."""
+    """Send the machines their limits, by the account's clock; silent machines keep the guard from nothing."""
     with suppress(Exception):
         cluster = find_cluster(stack)
         if cluster and cluster.run:
@@ -182,7 +182,7 @@ def set_limits(stack: str, stop_at: float | None, idle_s: float | None, now: flo
 
 
 def _why(code: int | None) -> str:
-    """Say how a command ended that failed; it has printed the reason."""
+    """Return why a part failed, by its exit code; it has printed the reason."""
     if code is None:
         return "it took too long"
     return "for the reason above" if code else ""

@@ -27,9 +27,9 @@ from microcluster.guard.records import GuardLog, Record
 from microcluster.setup.errors import FAILED
 
 LEAST_FETCH_S, LATE_S, LONGEST_FETCH_S = 60, 300, 6 * 3600
-"""A guard that begins later than this after a limit still gives the fetch its time; one that nothing presses goes on for long."""
+"""Limits of a fetch: the least; a guard later than LATE_S after a limit gives FETCH_S; the most, where no limit presses."""
 TURN_S = 1800
-"""For how long a guard may be at work, once a limit is over, before another one takes over: it stops, fetches and cancels."""
+"""Time of a guard at work after a limit (it stops, fetches, cancels) before another one takes over."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Guard:
 
 
 def _troubles(run: Outcome | None, unread: str) -> list[Trouble]:
-    """Return what may not last for long."""
+    """Return the conditions that may not last for long."""
     if run is None:
         return ["account", "machines"] if unread else ["machines"]
     of_run: list[tuple[bool, Trouble]] = [

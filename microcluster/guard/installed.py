@@ -19,7 +19,7 @@ from microcluster.setup.environment import PROJECT, VENV
 from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 WEEKEND_H = 63
-"""From Friday 18:00 to Monday 9:00."""
+"""Hours from Friday 18:00 to Monday 9:00."""
 MISSED_LOOKS_S = 180
 """Age of the last look from which a timer counts as silent."""
 
@@ -118,7 +118,7 @@ def every_minute(stack: str, home: Home) -> tuple[str, bool]:
 
 
 def _seen(stack: str, home: Home) -> Record | None:
-    """Return what this computer's timer found last."""
+    """Return the newest record of this computer's timer."""
     return next((each for each in log_of(stack, home).records() if each.who == called("timer")), None)
 
 

@@ -56,7 +56,7 @@ class GuardLog:
             note(f"The guard's record cannot be kept in {path}: {error.strerror}. It goes on without.")
 
     def forget(self) -> None:
-        """Begin anew: what was found of an earlier rental says nothing of the next one."""
+        """Remove all records: those of an earlier rental say nothing of the next one."""
         for path in self.folder.glob("*.json"):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ class GuardLog:
         return readings(self.folder, RECORD)
 
     def newest(self) -> Record | None:
-        """Return what was found last by any guard."""
+        """Return the newest record of any guard."""
         return next(iter(self.records()), None)
 
 

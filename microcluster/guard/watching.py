@@ -29,11 +29,11 @@ LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
 LIMIT = 3
 """Exit code of following a run that ended as a limit of the stack is reached; whoever follows it ends the rental."""
 UNSEEN = ("idle", "hung")
-"""Ends that a watching command does not see by itself."""
+"""Reasons of ends that a watching command does not see by itself."""
 
 
 class LimitReached(Exception):
-    """The rental must come to its end."""
+    """End of following a run: a limit of its rental is reached."""
 
 
 def guard_of(
@@ -71,7 +71,7 @@ def look_once(stack: str, *, as_json: bool = False) -> int:
 
 
 def watched(stack: str, outcome: Outcome | None) -> Verdict | None:
-    """Look with the eyes of a command that watches the run, and tell the machines the limits as they are now.
+    """Look beside a command that watches the run, and tell the machines the limits as they are now; return the verdict.
 
     A limit that cannot be read, for whatever reason, keeps nobody from watching.
     """
@@ -91,7 +91,7 @@ def resume_watched(stack: str) -> int:
 
 
 def limit_watch(stack: str) -> Callable[[Outcome | None], None]:
-    """Return what looks once a minute with the eyes of a command that watches the run, and raises LimitReached.
+    """Return a function that looks once a minute beside a command that watches the run, and raises LimitReached.
 
     The machines hold the same limits and may have stopped the program before; it looks at once then.
     """

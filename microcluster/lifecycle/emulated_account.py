@@ -33,7 +33,7 @@ class Emulated:
 
 @dataclass(frozen=True)
 class Rented:
-    """What the emulated account holds now."""
+    """Holdings of an emulated account now."""
 
     running: bool
     machines: int

@@ -31,7 +31,7 @@ from microcluster.setup.errors import FAILED, UserMistake
 
 MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
-"""It grows with every step, whatever the program saves."""
+"""Records of a run, which grow with every step, whatever the program saves."""
 LEFT_SHOWN, MANY = 20, 10_000
 
 

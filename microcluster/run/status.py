@@ -29,7 +29,7 @@ def observed(stack: str) -> tuple[ClusterFacts | None, Outcome]:
 
 
 def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
-    """Return the same, or None where it cannot be found out, for whatever reason."""
+    """Return the cluster and the state of its run, or None where they cannot be found out, for whatever reason."""
     try:
         return observed(stack)
     except ConfigError:  # The stack file is gone, and by the state nothing is up.

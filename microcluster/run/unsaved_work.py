@@ -18,15 +18,15 @@ from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages, moment
 
 Choice = Literal["fetch", "discard"] | None
-"""What a person has said of a run that would be lost."""
+"""Choice of a person for a run that would be lost."""
 PREVIEW_S = 300
 LOOK_LIMIT_S, DISCARD_LIMIT_S = 300, 60
-"""For what a run has, with all its files listed, and where it is given up anyway; then it counts as unknown."""
+"""Limits for listing the files of a run, and for that where it is discarded anyway; later it counts as unknown."""
 SHOWN = 5
-"""Files that are named; the rest are counted."""
+"""Number of files that are named; the rest are counted."""
 LIVING = ("running", "stalled")
 START_JOB = "step.start-job"
-"""How the command of the step ends that starts the run."""
+"""End of the command of the step that starts the run."""
 AND = ". And "
 NO_ANSWER = "its machines do not answer, so their data are unknown"
 REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
@@ -51,7 +51,7 @@ def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[s
 
 
 def what_would_be_lost(stack: str) -> list[str]:
-    """Ask the machines, and say the same."""
+    """Ask the machines, and say what would be lost with them."""
     return look(stack, observed_or_none(stack))
 
 
@@ -102,7 +102,7 @@ def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:
 
 
 def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -> None:
-    """Do the same before an update whose preview removes machines, or ends the living run for another one."""
+    """Fetch the run first or discard it, before an update whose preview removes machines or ends the living run."""
     seen = observed_or_none(stack)
     cluster, outcome = seen or (None, Outcome("absent"))
     living = cluster.run if cluster and outcome.state in LIVING else None
