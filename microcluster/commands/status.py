@@ -7,7 +7,7 @@ from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import say
 from microcluster.display import preflight_table
 from microcluster.planning.run_cost import Cost
-from microcluster.run.cost import cost_of
+from microcluster.run.cluster import cost_of
 from microcluster.run.status import observed, status_facts, status_text
 
 

@@ -95,7 +95,7 @@ class RentalActions:
         self.began = terms.first_order if terms else None
         if not rental.open:
             found = [each for each in account.everything() if each.owner == owner]
-            to_come = account.to_come(owner, found, place_of(self.stack, self.opens)[0].time_scale)
+            to_come = account.to_come(owner, found, place_of(self.stack, self.opens).settings.time_scale)
             # What closed before an order that waits belongs to another rental.
             rental = replace(rental, rows=() if to_come and not rental.id else rental.rows, is_coming=bool(to_come))
             return rental, terms, Extension()
@@ -108,7 +108,7 @@ class RentalActions:
     def settings(self) -> AccountSettings | None:
         """Return what opens the account; None where neither outputs, stack file nor a record say it."""
         with suppress(*SENTENCES):
-            return place_of(self.stack, self.opens)[0]
+            return place_of(self.stack, self.opens).settings
         return None
 
     def account_id(self) -> str:
@@ -162,7 +162,7 @@ class RentalActions:
             note(f"guard: `make down` did not cancel everything ({why}); the account is asked itself.")
         try:
             account, owner = account_and_owner(self.stack, self.opens)
-            return by_account(account, owner, place_of(self.stack, self.opens)[0].time_scale)
+            return by_account(account, owner, place_of(self.stack, self.opens).settings.time_scale)
         except SENTENCES as error:
             return str(error)
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from microcluster.accounts.shared.account import Extension
 from microcluster.command_line.parts import print_json
@@ -22,6 +23,13 @@ WEEKEND_H = 63
 """Hours from Friday 18:00 to Monday 9:00."""
 MISSED_LOOKS_S = 180
 """Age of the last look from which a timer counts as silent."""
+
+
+class TimerLooks(NamedTuple):
+    """Timer of a stack on this computer, when it looked last as text (empty without one), and whether that was in time."""
+
+    text: str
+    is_timely: bool
 
 
 def who_looks(known: config.Stack, home: Home) -> str:
@@ -64,7 +72,7 @@ def say_limits(known: config.Stack) -> None:
     if limits.budget and rent:  # One started hour stays in reserve.
         ends.append(f"after the {limits.budget // rent - 1} h that ${float(limits.budget):g} pays")
     more = f" It was extended by {extension}." if extension else ""
-    looks = every_minute(known.name, Home.of())[0] or f"nobody until `fab guard --install --stack {known.name}`"
+    looks = every_minute(known.name, Home.of()).text or f"nobody until `fab guard --install --stack {known.name}`"
     say(
         f"The guard fetches and cancels everything {', '.join(ends)}, whichever comes first.{more} It looks while `make up` or `fab watch` "
         f"runs; without them, every minute: {looks}."
@@ -78,7 +86,7 @@ def remove(stack: str, home: Home) -> bool:
 
 def install(stack: str, home: Home) -> int:
     """Install the timer, and look once as it will: with nothing of this terminal."""
-    of, _ = place_of(stack)
+    of = place_of(stack).settings
     missing = account_opening.why_no_key(of.name, of.config_file, exported={})
     if missing:
         raise UserMistake(
@@ -101,20 +109,20 @@ def install(stack: str, home: Home) -> int:
     return seen.verdict.code or code
 
 
-def every_minute(stack: str, home: Home) -> tuple[str, bool]:
-    """Say which timer of this computer holds a stack and when it was last seen to look, and whether it still does; none is no text."""
+def every_minute(stack: str, home: Home) -> TimerLooks:
+    """Return which timer of this computer looks at a stack, and when it was last seen to."""
     seen = _seen(stack, home)
     try:
         where, can_run = timer.timer(timer_job(stack, home)).where()
     except CommandFailed as unknown:
         note(str(unknown))
-        return "", False
+        return TimerLooks("", False)
     if not can_run:
-        return where, False
+        return TimerLooks(where, False)
     if seen is None:
-        return f"{where}, not seen to look yet", False
+        return TimerLooks(f"{where}, not seen to look yet", False)
     age_s = (datetime.now(UTC) - seen.at).total_seconds()
-    return f"{where}, last seen to look {duration(age_s)} ago", age_s <= MISSED_LOOKS_S
+    return TimerLooks(f"{where}, last seen to look {duration(age_s)} ago", age_s <= MISSED_LOOKS_S)
 
 
 def _seen(stack: str, home: Home) -> Record | None:

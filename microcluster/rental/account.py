@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from microcluster.accounts.registry import DEFAULT, AccountSettings
 from microcluster.accounts.shared.errors import AccountError, ProviderError
@@ -17,9 +18,15 @@ from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
 from microcluster.planning.run_cost import Cost
 from microcluster.rental.last_reading import last_reading
-from microcluster.run.cluster import find_cluster
-from microcluster.run.cost import cost_by
+from microcluster.run.cluster import cost_by, find_cluster
 from microcluster.setup.errors import CommandFailed, UserMistake
+
+
+class Place(NamedTuple):
+    """Account in which a stack rents, and the owner of all that it rents there."""
+
+    settings: AccountSettings
+    owner: Owner
 
 
 def account_and_owner(stack: str, settings: AccountSettings | None = None) -> tuple[OpenedAccount, Owner]:
@@ -42,7 +49,7 @@ def account_and_owner(stack: str, settings: AccountSettings | None = None) -> tu
     return account, owner
 
 
-def place_of(stack: str, settings: AccountSettings | None = None) -> tuple[AccountSettings, Owner]:
+def place_of(stack: str, settings: AccountSettings | None = None) -> Place:
     """Return what opens the stack's account, and whose the stack is; nothing of it needs Pulumi or a sound stack file."""
     try:
         cluster = find_cluster(stack)
@@ -59,8 +66,8 @@ def place_of(stack: str, settings: AccountSettings | None = None) -> tuple[Accou
         rented = replace(settings, name=cluster.account or DEFAULT, config_file=cluster.account_config_file)
         # A home that was moved took the key's file along; the stack file names it as it is now.
         has_moved = rented.config_file and not Path(rented.config_file).exists() and rented.name == settings.name
-        return settings if has_moved else rented, cluster.owner
-    return settings, guarded or config.keys_of(stack).owner
+        return Place(settings if has_moved else rented, cluster.owner)
+    return Place(settings, guarded or config.keys_of(stack).owner)
 
 
 def guarded_owner(stack: str) -> Owner | None:

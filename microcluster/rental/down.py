@@ -51,7 +51,7 @@ def _cancel_by_account(stack: str, stages: Stages, began: int | None) -> int:
         return FAILED
     account, owner = account_and_owner(stack)
     with stages.stage("cancel", "everything in the account that has the stack's mark"):
-        failed = by_account(account, owner, place_of(stack)[0].time_scale)
+        failed = by_account(account, owner, place_of(stack).settings.time_scale)
     if failed:
         note(failed)
     return _receipt(stack, stages) or (FAILED if failed else 0)

@@ -41,7 +41,7 @@ def print_receipt(stack: str, *, as_json: bool = False, show_all: bool = False) 
     found = [each for each in everything if each.owner == owner]
     compared = with_state(found, stack, home)
     extension = account.extension(owner) if bill.open else Extension()
-    to_come = account.to_come(owner, found, place_of(stack)[0].time_scale)
+    to_come = account.to_come(owner, found, place_of(stack).settings.time_scale)
     if as_json:
         known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "extension": str(extension)})

@@ -30,8 +30,7 @@ from microcluster.remote import job as remote_job
 from microcluster.remote import report_records
 from microcluster.remote.host import Host
 from microcluster.remote.report_records import Records
-from microcluster.run.cluster import find_cluster, launcher_of
-from microcluster.run.cost import account_of, cost_of
+from microcluster.run.cluster import account_of, cost_of, find_cluster, launcher_of
 from microcluster.run.status import status_facts
 from microcluster.setup.environment import fetched_folder
 from microcluster.setup.errors import FAILED, UserMistake

@@ -1,7 +1,7 @@
 """State of a run: what its launcher says now, and that as facts and as text."""
 
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from microcluster.analysis.failure_hints import next_for
 from microcluster.analysis.run_state import Outcome
@@ -19,21 +19,28 @@ OF_THE_RUN = (
 OF_A_NODE = ("name", "guest_id", "public_address", "private_address")
 
 
-def observed(stack: str) -> tuple[ClusterFacts | None, Outcome]:
+class Observed(NamedTuple):
+    """Cluster of a stack, if it is up, and the state of its run."""
+
+    cluster: ClusterFacts | None
+    outcome: Outcome
+
+
+def observed(stack: str) -> Observed:
     """Return the cluster, if it is up, and the state of its run."""
     cluster = find_cluster(stack)
     if cluster is None:
-        return None, Outcome("absent")
+        return Observed(None, Outcome("absent"))
     with closing(launcher_of(cluster)) as launcher:  # A guard asks for days.
-        return cluster, job.observe(launcher, cluster)
+        return Observed(cluster, job.observe(launcher, cluster))
 
 
-def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
+def observed_or_none(stack: str) -> Observed | None:
     """Return the cluster and the state of its run, or None where they cannot be found out, for whatever reason."""
     try:
         return observed(stack)
     except ConfigError:  # The stack file is gone, and by the state nothing is up.
-        return None, Outcome("absent")
+        return Observed(None, Outcome("absent"))
     except Exception:  # noqa: BLE001 - nobody is kept from taking a stack down by what its machines answer
         return None
 
@@ -41,7 +48,7 @@ def observed_or_none(stack: str) -> tuple[ClusterFacts | None, Outcome] | None:
 def outcome_or_none(stack: str) -> Outcome | None:
     """Return the state of the run alone, or None where it cannot be found out."""
     seen = observed_or_none(stack)
-    return seen[1] if seen else None
+    return seen.outcome if seen else None
 
 
 def status_facts(stack: str, cluster: ClusterFacts | None, outcome: Outcome, cost: Cost) -> dict[str, Any]:

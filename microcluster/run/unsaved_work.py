@@ -10,10 +10,9 @@ from microcluster.command_line.apart import apart
 from microcluster.command_line.parts import run_part
 from microcluster.core.home import Home
 from microcluster.core.plain_text import one_line, say
-from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi
 from microcluster.run.fetch import fetch_runs, unfetched_runs
-from microcluster.run.status import observed_or_none
+from microcluster.run.status import Observed, observed_or_none
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages, moment
 
@@ -37,7 +36,7 @@ def choice(*, fetch_first: bool, discard: bool) -> Choice:
     return "fetch" if fetch_first else "discard" if discard else None
 
 
-def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[str]:
+def look(stack: str, seen: Observed | None) -> list[str]:
     """Say what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
     if seen is None:
         return [NO_ANSWER]

@@ -20,8 +20,7 @@ from microcluster.planning.run_cost import Cost
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host
-from microcluster.run.cluster import cluster_of, launcher_of
-from microcluster.run.cost import cost_of
+from microcluster.run.cluster import cluster_of, cost_of, launcher_of
 from microcluster.setup.errors import FAILED, INTERRUPTED, CommandFailed
 
 LOOK_EVERY_S = 1.5

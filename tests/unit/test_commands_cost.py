@@ -17,7 +17,7 @@ from microcluster.core import home as marks
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.planning.run_cost import Cost
 from microcluster.rental import account as rental_account
-from microcluster.run import cost as run_cost
+from microcluster.run import cluster as run_cluster
 from microcluster.setup.errors import CommandFailed, UserMistake
 
 
@@ -55,8 +55,8 @@ def opened(listed=None):
 
 
 def cost_in(monkeypatch, account):
-    monkeypatch.setattr(run_cost, "account_of", lambda cluster: account)
-    return run_cost.cost_of(CLUSTER)
+    monkeypatch.setattr(run_cluster, "account_of", lambda cluster: account)
+    return run_cluster.cost_of(CLUSTER)
 
 
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(monkeypatch, capsys):
@@ -79,10 +79,10 @@ def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(mo
     key = tmp_path / "key"
     key.touch()
     there, asked = dataclasses.replace(CLUSTER, account_config_file=str(key)), []
-    for module in (run_cost, rental_account):
+    for module in (run_cluster, rental_account):
         monkeypatch.setattr(module, "open_account", lambda name, file: asked.append((name, file)) or opened())
     monkeypatch.setattr(rental_account, "find_cluster", lambda stack: there)
-    run_cost.cost_of(there)
+    run_cluster.cost_of(there)
     assert rental_account.account_and_owner("local")[1] == marks.Owner("local", there.mark)
     assert asked == [("softlayer", str(key))] * 2
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.account import Identity
 from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.key_file import CredentialsError
@@ -20,6 +21,7 @@ from microcluster.core import stack_keys as keys
 from microcluster.core.home import Home, Owner
 from microcluster.rental import receipt as receipts
 from microcluster.rental import statement
+from microcluster.rental.account import Place
 from microcluster.rental.statement import Statement, keep, kept
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -133,7 +135,7 @@ def test_a_receipt_that_may_not_see_all_changes_no_kept_one(folder, monkeypatch,
     nothing = {"everything": tuple, "to_come": lambda *_: ["some may be billed unseen"], "check_sees_all": refuse}
     blind = SimpleNamespace(**nothing, is_emulated=False, identity=answering().identity)
     monkeypatch.setattr(receipts, "read_statement", lambda *_: (blind, said()))
-    monkeypatch.setattr(receipts, "place_of", lambda stack: (SimpleNamespace(time_scale=1.0), MINE))
+    monkeypatch.setattr(receipts, "place_of", lambda stack: Place(AccountSettings("softlayer"), MINE))
     assert receipts.print_receipt("v100") == 1
     assert kept(home_at(folder))[0].charges[0].is_open
 

@@ -31,6 +31,7 @@ from microcluster.guard.records import Record, log_of
 from microcluster.guard.watching import follow_run, resume_watched
 from microcluster.lifecycle import locks, pulumi, pulumi_state
 from microcluster.planning.run_cost import Cost
+from microcluster.rental.account import Place
 from microcluster.run import fetch
 from microcluster.run import job as run_job
 from microcluster.run.job import stop_run
@@ -124,7 +125,7 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     monkeypatch.setattr(actions, "run_part_apart", made.within)
     monkeypatch.setattr(actions, "by_account", made.by_account)
     monkeypatch.setattr(actions, "account_and_owner", lambda stack, settings: (None, None))
-    monkeypatch.setattr(actions, "place_of", lambda stack, settings: (AccountSettings("softlayer"), None))
+    monkeypatch.setattr(actions, "place_of", lambda stack, settings: Place(AccountSettings("softlayer"), None))
     monkeypatch.setattr(actions.RentalActions, "rental", lambda hands, limits: made.read())
     monkeypatch.setattr(actions.RentalActions, "enforce", lambda *limits: None)
     monkeypatch.setattr(up, "outcome_or_none", made.observed)
@@ -360,6 +361,8 @@ def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_the
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
     book = log_of("v100", Home(tmp_path, tmp_path))
     book.write(Record("watch@here", now, Verdict("record", "within its limits", due=due), rented_since(30, now)))
-    monkeypatch.setattr(installed, "every_minute", lambda stack, home: ("a timer, last seen to look 9 s ago", True))
+    monkeypatch.setattr(
+        installed, "every_minute", lambda stack, home: installed.TimerLooks("a timer, last seen to look 9 s ago", True)
+    )
     said = installed.who_looks(GUARDED, Home(tmp_path, tmp_path))
     assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said

@@ -16,14 +16,15 @@ from sampled_run import SampledRun
 
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.command_line import parts
+from microcluster.commands import status as shown
 from microcluster.commands.report import report
-from microcluster.commands.status import status
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import Completed
 from microcluster.remote.inventory import Inventory
 from microcluster.remote.job import AGENT
 from microcluster.run import fetch
 from microcluster.run import report as module
+from microcluster.run import status as run_status
 from microcluster.setup import environment
 from tests.tiny_checkpoint import save
 
@@ -104,9 +105,10 @@ def test_every_question_of_a_whole_run_has_an_answer(machine, capsys):
 
 
 def test_what_report_and_status_print_of_a_recorded_run_is_frozen(machine, tmp_path, monkeypatch, capsys):
-    for name in ("find_cluster", "launcher_of", "cost_of"):
-        monkeypatch.setattr(status, name, getattr(module, name))
-    for command, verb in (("report", report), ("status", status)):
+    monkeypatch.setattr(shown, "cost_of", module.cost_of)
+    for name in ("find_cluster", "launcher_of"):
+        monkeypatch.setattr(run_status, name, getattr(module, name))
+    for command, verb in (("report", report), ("status", shown.status)):
         for as_json, kind in ((False, "txt"), (True, "json")):
             code = verb.code(stack="local", as_json=as_json)
             said = capsys.readouterr()

@@ -30,6 +30,7 @@ from microcluster.guard import actions, installed, texts, watching
 from microcluster.guard.decision import Limits, Verdict
 from microcluster.guard.records import GuardLog, Record
 from microcluster.lifecycle import locks
+from microcluster.rental.account import Place
 from microcluster.run import status
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
@@ -80,7 +81,7 @@ def look(monkeypatch, tmp_path):
 
     def found(account, limits):
         monkeypatch.setattr(actions, "account_and_owner", lambda stack, settings: (OpenedAccount(account), OWNER))
-        monkeypatch.setattr(actions, "place_of", lambda stack, settings: (AccountSettings("softlayer"), OWNER))
+        monkeypatch.setattr(actions, "place_of", lambda stack, settings: Place(AccountSettings("softlayer"), OWNER))
         return watching.guard_of("v100", limits, "timer").see()
 
     return found
