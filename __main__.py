@@ -17,8 +17,8 @@ ALREADY_LOGGED = 32
 def main() -> None:
     stack = config.load()
     renamed.settle(Home.of(), stack.name)
-    owner = config.owner(stack.name)
-    args = TrainingClusterArgs(stack, owner)
+    keys = config.keys_of(stack.name)
+    args = TrainingClusterArgs(stack, keys)
     cluster = declare_cluster("cluster", args)
     job = TrainingJob("job", TrainingJobArgs(args, cluster))
     pulumi.export("pricePerHour", cluster.price_per_hour)

@@ -8,6 +8,7 @@ import signal  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 from fabric.main import program  # noqa: E402
 from invoke import Collection, ParseError  # noqa: E402
@@ -15,26 +16,9 @@ from invoke import Collection, ParseError  # noqa: E402
 sys.dont_write_bytecode = sys.flags.dont_write_bytecode  # Invoke sets it, and each command compiled all modules again.
 
 MISTAKE, INTERRUPTED = 2, 130
-ALONE = (
-    *("setup", "plan", "preview", "up", "status", "watch", "logs", "report", "compare", "costs", "guard", "stop"),
-    *(
-        "tensorboard",
-        "fetch",
-        "translate",
-        "down",
-        "receipt",
-        "recover",
-        "sweep",
-        "explain",
-        "ssh",
-        "trust",
-        "resume",
-        "rotate",
-    ),
-)
-"""The commands that a module is named after."""
 BESIDE = {"engine": "setup", "images": "setup", "emulator": "setup", "extend": "guard"}
-MODULES = {name: name for name in ALONE} | BESIDE
+FILES = sorted(Path(__file__).with_name("microcluster").glob("commands/[!_]*.py"))
+MODULES = {file.stem: file.stem for file in FILES if file.stem != "step"} | BESIDE
 """The module of every command that people use."""
 
 
@@ -68,7 +52,7 @@ def parse_tasks() -> None:
 
 def begin(words: list[str]) -> None:
     """Adapt Fabric's reading of the command line ``words`` to these commands."""
-    from microcluster.commands.command_line import each_with_its_option, interrupt_at_end_of_session  # noqa: PLC0415
+    from microcluster.command_line.command import interrupt_at_end_of_session  # noqa: PLC0415
 
     if not words:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # A list whose reader has gone is over.
@@ -76,7 +60,8 @@ def begin(words: list[str]) -> None:
         interrupt_at_end_of_session()
     # `fab ssh NODE -- COMMAND`: Fabric itself would run what follows the dashes, on the hosts of its option -H.
     program.core.remainder = ""
-    words[:] = each_with_its_option(words)
+    if words and (named := ns.tasks.get(words[0])):
+        words[1:] = named.with_option(words[1:])
     program.parse_tasks = parse_tasks
 
 

@@ -12,7 +12,7 @@ from pulumi_command import local
 
 from microcluster.config.rules_and_defaults import least_hours
 from microcluster.config.sections import Container as ContainerSection
-from microcluster.config.stack import ConfigError, Owner, Stack
+from microcluster.config.stack import ConfigError, Stack, StackKeys
 from microcluster.core.home import Home
 from microcluster.core.key_file import KeyFileError
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
@@ -29,12 +29,12 @@ class TrainingClusterArgs:
     """The checked stack and who owns it, and the facts that follow before any address is known."""
 
     stack: Stack
-    owner: Owner
+    keys: StackKeys
 
     @cached_property
     def decided(self) -> tuple[ClusterFacts, Plan]:
         """All that is known of cluster and run beforehand, and the run's plan."""
-        return decided(facts_of(self.stack, self.owner))
+        return decided(facts_of(self.stack, self.keys))
 
     @property
     def facts(self) -> ClusterFacts:
@@ -49,7 +49,8 @@ class TrainingClusterArgs:
         limits = guard.in_account if guard else {}
         if "budget_cents" in limits:
             limits["least_hours"] = least_hours(cluster, self.stack.job)
-        return {"mark": self.owner.mark, "stack": self.owner.label, "nodes": cluster.nodes, **limits, **cluster.order()}
+        owner = self.keys.owner
+        return {"mark": owner.mark, "stack": owner.stack, "nodes": cluster.nodes, **limits, **cluster.order()}
 
 
 class Node(pulumi.ComponentResource):
@@ -128,19 +129,19 @@ def declare_cluster(name: str, args: TrainingClusterArgs) -> TrainingCluster:
     return import_module(f"components.{args.stack.cluster.account}").Cluster(name, args)
 
 
-def facts_of(stack: Stack, owner: Owner) -> ClusterFacts:
+def facts_of(stack: Stack, keys: StackKeys) -> ClusterFacts:
     """Return the facts of cluster and job as far as the stack file knows them: hosts have names and no addresses."""
     hardware = stack.cluster.hardware
     expected = stack.forecast.prediction if stack.forecast else None
     of_account = stack.cluster.facts()
     return ClusterFacts(
-        stack=owner.label,
-        mark=owner.mark,
+        stack=keys.owner.stack,
+        mark=keys.owner.mark,
         hosts=tuple(Host(host, "", "", "", "") for host in stack.cluster.hostnames),
-        key_file=owner.key_file,
-        rank_key_file=owner.rank_key_file,
+        key_file=keys.key_file,
+        rank_key_file=keys.rank_key_file,
         account=stack.cluster.account,
-        account_config_file=stack.account_config_file,
+        account_config_file=stack.account.config_file,
         slots=hardware.gpus,
         gpu=hardware.gpu,
         flavor=hardware.name,
@@ -188,7 +189,7 @@ def _registry_key_file(stack: Stack, container: ContainerSection) -> Path | None
         return Home.of().expand(container.registry_key_file)
     if not takes_key_alone(container.image):
         return None
-    beside = [Path(stack.account_config_file).with_name(KEY_FILE)] if stack.account_config_file else []
+    beside = [Path(stack.account.config_file).with_name(KEY_FILE)] if stack.account.config_file else []
     users = [Home.of().root / KEY_FILE] if registry(container.image) == NGC else []
     return next((file for file in (*beside, *users) if file.exists()), None)
 

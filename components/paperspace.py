@@ -49,7 +49,7 @@ class Cluster(TrainingCluster):
         ledger = Ledger(f"{name}-ledger", LedgerSpec.declare(**args.whole_order), child)
         # Everything depends on the ledger: it checks the account before the first order, and is deleted last.
         after = pulumi.ResourceOptions(parent=self, depends_on=[ledger])
-        common = {"mark": args.owner.mark, "region": cluster.region, "keep": cluster.keep_drive}
+        common = {"mark": args.keys.owner.mark, "region": cluster.region, "keep": cluster.keep_drive}
         network = PrivateNetwork(f"{name}-network", NetworkSpec.declare(name=NETWORK, **common), after)
         drive = None
         if cluster.drive_gb:
@@ -74,15 +74,15 @@ class Cluster(TrainingCluster):
 
 def machine_spec(args: PreparedMachineArgs) -> MachineSpec:
     """Return the order of one machine."""
-    cluster, owner = args.cluster.stack.cluster, args.cluster.owner
+    cluster, keys = args.cluster.stack.cluster, args.cluster.keys
     return MachineSpec.declare(
-        mark=owner.mark,
+        mark=keys.owner.mark,
         hostname=args.hostname,
         region=cluster.region,
         machine_type=cluster.machine_type,
         template_id=cluster.template,
         disk_gb=cluster.disk_gb,
         network_id=args.network.id,
-        public_key=owner.public_key,
+        public_key=keys.public_key,
         public_ip_type=cluster.public_ip,
     )

@@ -67,7 +67,7 @@ class PrivateNetwork(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: PrivateNetworkArgs, opts: pulumi.ResourceOptions) -> None:
         super().__init__("microcluster:index:PrivateNetwork", name, {}, opts)
-        cluster, owner = args.cluster.stack.cluster, args.cluster.owner
+        cluster, owner = args.cluster.stack.cluster, args.cluster.keys.owner
         # A VLAN of the stack file, which is in the order of each guest, has a router of its own.
         self.place = {} if cluster.private_vlan else {"backend_router_id": args.router_id}
 
@@ -197,8 +197,8 @@ class TrainingContainer(pulumi.ComponentResource):
 
 def key_spec(args: TrainingClusterArgs) -> KeySpec:
     """Return the stack's own key."""
-    owner = args.owner
-    return KeySpec(mark=owner.mark, label=owner.bearing.notes, public_key=owner.public_key)
+    owner = args.keys.owner
+    return KeySpec(mark=owner.mark, label=owner.notes, public_key=args.keys.public_key)
 
 
 def public_rules(admin_cidrs: Sequence[str]) -> tuple[RuleSpec, ...]:
@@ -217,14 +217,14 @@ def private_rules() -> tuple[RuleSpec, ...]:
 def guest_spec(args: GpuNodeArgs) -> GuestSpec:
     """Return the order of one node."""
     stack, network = args.cluster.stack, args.network
-    mark = args.cluster.owner.bearing
+    owner = args.cluster.keys.owner
     return GuestSpec.declare(
-        mark=mark.mark,
+        mark=owner.mark,
         hostname=args.hostname,
-        domain=mark.domain,
+        domain=owner.domain,
         ssh_key_ids=(args.ssh_key_id,),
         public_security_group_ids=(network.public_group_id,),
         private_security_group_ids=(network.private_group_id,),
-        tags=mark.tags,
+        tags=owner.tags,
         **stack.cluster.order() | network.place,
     )

@@ -160,7 +160,7 @@ def _system(stack: Stack, before: str, results: Mapping[str, Mapping[str, Any]])
 
 
 def _is_emulated(stack: Stack) -> bool:
-    return emulated_account.of_stack(stack.name, Home.of()) is not None
+    return emulated_account.of_account(stack.account, Home.of()) is not None
 
 
 def _said(result: Mapping[str, Any]) -> str:

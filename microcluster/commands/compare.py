@@ -3,18 +3,27 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 from microcluster.analysis import comparison
 from microcluster.analysis.comparison import ReportedRun
-from microcluster.commands.command_line import UserMistake, local_command, print_json
-from microcluster.commands.report import reports_in
+from microcluster.command_line.command import AsJson, Option, local_command
+from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import printable, say
 from microcluster.display.console import show_table
+from microcluster.run.report import reports_in
 from microcluster.setup.environment import ARTIFACTS
+from microcluster.setup.errors import UserMistake
 
 
 @local_command
-def compare(runs: Sequence[str] | None = None, as_json: bool = False) -> int:
+def compare(
+    runs: Annotated[
+        Sequence[str] | None,
+        Option("two or more runs, or how their names begin; the option itself may be left out", may_be_left_out=True),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
     """Compare runs: dollars and hours to the same validation loss, set-up included, also as a page; reads their reports only."""
     reports = reports_in(ARTIFACTS)
     chosen = list(dict.fromkeys(_chosen(name, reports) for name in runs or ()))

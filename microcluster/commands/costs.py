@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from microcluster.accounts.shared.key_file import CredentialsError
-from microcluster.commands.account_charges import Statement, keep, kept, read_statement
-from microcluster.commands.command_line import SENTENCES, UNKNOWN, command, print_json, sentence
-from microcluster.commands.report import reports_in
+from microcluster.accounts.shared.rental import Rental
+from microcluster.command_line.command import AsJson, command
+from microcluster.command_line.parts import SENTENCES, print_json, sentence
 from microcluster.core.catalog.billing_rules import DOLLARS, plain
 from microcluster.core.home import PUBLIC_KEY, Home, stack_of
 from microcluster.core.plain_text import count, note, say
 from microcluster.display.console import show_table
-from microcluster.guard.rental import Rental
 from microcluster.planning.run_cost import CENT
+from microcluster.rental.statement import Statement, keep, kept, read_statement
+from microcluster.run.report import reports_in
 from microcluster.setup.environment import ARTIFACTS
+from microcluster.setup.errors import UNKNOWN
 
 COLUMNS = ("stack", "cost", "from (UTC)", "to (UTC)", "hours", "an hour now", "payer", "runs")
 NUMBERS = ("cost", "hours", "an hour now")
@@ -63,7 +65,7 @@ class Paid(Rental):
 
 
 @command
-def costs(as_json: bool = False) -> int:
+def costs(as_json: AsJson = False) -> int:
     """Show what all stacks of this key folder cost, by rental and by day, also as a page; exit code 3 if an account is silent."""
     home = Home.of()
     said, unread = statements(home)

@@ -1,13 +1,14 @@
 """`fab explain`: every value of a stack and where it came from."""
 
-from microcluster.commands.command_line import STACK, command, print_json
+from microcluster.command_line.command import STACK, AsJson, StackName, command
+from microcluster.command_line.parts import print_json
 from microcluster.config import stack as config
 from microcluster.core.plain_text import note
 from microcluster.display.console import show_table
 
 
 @command
-def explain(stack: str = STACK, as_json: bool = False) -> int:
+def explain(stack: StackName = STACK, as_json: AsJson = False) -> int:
     """Print every value of the stack with its source, and the expected time and cost of the run."""
     known = config.read_file(stack)
     try:

@@ -5,11 +5,11 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Base64Bytes, TypeAdapter
 
-from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.command_line.command import STACK, Option, StackName, command
 from microcluster.core.plain_text import note, say
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
@@ -18,6 +18,8 @@ from microcluster.remote import job as remote_job
 from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.errors import UnreachableError
 from microcluster.remote.host import Host
+from microcluster.run.cluster import cluster_of, launcher_of
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 CHUNK_BYTES = 1 << 20
 LOOK_EVERY_S = 1.0
@@ -25,7 +27,7 @@ RETRY_AFTER_S = 5.0
 LOST_LIMIT_S = 600.0
 ENDED = ("finished", "failed", "stopped")
 DRAWN_OVER = re.compile(r"(?<![^\r\n])[^\r\n]*+\r(?=[^\n])")
-"""What a line has shown before it was drawn again, as progress bars are."""
+"""Text of a line that was drawn over, as progress bars are."""
 READ = """
 import base64, json, os, sys
 path, offset, lines, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -51,7 +53,7 @@ PIECE = TypeAdapter(tuple[Size, Base64Bytes])
 
 @dataclass
 class LogEnd:
-    """How far a log was read; ``offset`` is negative before the first read, which begins ``lines`` before the end."""
+    """Position in a log; ``offset`` is negative before the first read, which begins ``lines`` before the end."""
 
     launcher: Host
     path: str
@@ -68,7 +70,11 @@ class LogEnd:
 
 
 @command
-def logs(stack: str = STACK, lines: str = "100", follow: bool = False) -> int:
+def logs(
+    stack: StackName = STACK,
+    lines: Annotated[str, Option("number of last lines to print", letter="n")] = "100",
+    follow: Annotated[bool, Option("keep printing until the job ends")] = False,
+) -> int:
     """Print the end of the job's log; with --follow also new lines until the job ends."""
     if not lines.isdecimal() or not int(lines):
         raise UserMistake(f"--lines {lines} is not a number of lines; for example: fab logs --lines 20 --stack {stack}")

@@ -4,15 +4,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Annotated, Any
 
 from microcluster.accounts.registry import account_of
 from microcluster.accounts.shared.account import Quote
 from microcluster.accounts.shared.api_calls import at_once
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.analysis import bottleneck
-from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, local_command, print_json
-from microcluster.commands.report import reports_in
+from microcluster.command_line.command import STACK, AsJson, Option, StackName, local_command
+from microcluster.command_line.parts import print_json
 from microcluster.config import stack as config
 from microcluster.config.stack import Stack
 from microcluster.config.variants import Keys, variants
@@ -37,7 +37,9 @@ from microcluster.planning.alternatives import (
 from microcluster.planning.prediction import OWN_PACE, MeasuredRun, predict
 from microcluster.planning.recorded_runs import LinkKind, kind_of_link, link_kinds, samples_to_loss
 from microcluster.planning.run_cost import Span, exactly
+from microcluster.run.report import reports_in
 from microcluster.setup.environment import ARTIFACTS
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 RECORDED = "published seconds of a GPU and the links of recorded runs"
 COLUMNS = ("machines", "port", "precision", "s/step", "waits", "steps", "hours", "dollars", "$/M", "")
@@ -46,13 +48,13 @@ TEXTS = ("machines", "precision", "")
 
 @local_command
 def plan(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK,
-    budget: float = 0.0,
-    deadline: float = 0.0,
-    to_loss: float = 0.0,
-    link: float = 0.0,
-    live: bool = False,
-    as_json: bool = False,
+    stack: StackName = STACK,
+    budget: Annotated[float, Option("dollars that guard.budget would allow the whole rental")] = 0.0,
+    deadline: Annotated[float, Option("hours from now in which the run has to be over")] = 0.0,
+    to_loss: Annotated[float, Option("train to this validation loss instead of job.maxSteps")] = 0.0,
+    link: Annotated[float, Option("what the link between the machines carries, in Gb/s, where it is known")] = 0.0,
+    live: Annotated[bool, Option("ask the stack's own account for its prices; it needs the account's key")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Compare what could be rented for the stack's job: hours, dollars, and the better buy; without --live needs no account."""
     own = config.read_file(stack)
@@ -278,10 +280,10 @@ def listed(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
 
 def asked(own: Stack, stacks: Sequence[Stack]) -> list[Quote]:
     """Ask the stack's own account once for each choice of machines; it verifies every order and takes none."""
-    no_key = why_no_key(own.cluster.account, own.account_config_file)
+    no_key = why_no_key(own.account.name, own.account.config_file)
     if no_key:
         raise UserMistake(f"{no_key} Without --live the plan needs no key: fab plan --stack {own.name}")
-    account = open_account(own.cluster.account, own.account_config_file)
+    account = open_account(own.account.name, own.account.config_file)
 
     def ask(stack: Stack) -> Quote:
         machines = f"{stack.cluster.nodes}x {stack.cluster.hardware.name}"

@@ -1,18 +1,19 @@
 """`fab preview`: what `fab up` would rent, its price, and what the run will take."""
 
-from microcluster.commands.command_line import STACK, CommandFailed, local_command
-from microcluster.commands.guard import say_limits
-from microcluster.commands.setup import prepare_stacks
+from microcluster.command_line.command import STACK, StackName, local_command
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 from microcluster.core.plain_text import say
+from microcluster.guard.installed import say_limits
 from microcluster.lifecycle import pulumi
+from microcluster.lifecycle.pulumi_state import prepare_stacks
 from microcluster.setup import engine
+from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
 
 
 @local_command
-def preview(stack: str = STACK) -> int:
+def preview(stack: StackName = STACK) -> int:
     """Show what `up` would rent, its price, and what the run will take; needs no account."""
     home = Home.of()
     known = config.read_file(stack, ordering=False)

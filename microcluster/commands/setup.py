@@ -1,14 +1,16 @@
 """`fab setup`, `fab engine`, `fab images` and `fab emulator`: install and start what stacks need on this computer."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from microcluster.commands.command_line import STACK, UserMistake, local_command
+from microcluster.command_line.command import STACK, Option, StackName, local_command
 from microcluster.config import stack as config
-from microcluster.core import stack_keys
 from microcluster.core.home import Home
 from microcluster.core.plain_text import say
-from microcluster.lifecycle import emulated_account, pulumi_state
+from microcluster.lifecycle import emulated_account
+from microcluster.lifecycle.pulumi_state import prepare_stacks
 from microcluster.setup import engine as pulumi_engine
+from microcluster.setup.errors import UserMistake
 from microcluster.setup.progress import Stages
 
 
@@ -32,29 +34,24 @@ def engine() -> int:
 
 
 @local_command
-def images(only: Sequence[str] | None = None) -> int:
+def images(
+    only: Annotated[
+        Sequence[str] | None,
+        Option("build these images instead of those of the local stack: one or more names", may_be_left_out=True),
+    ] = None,
+) -> int:
     """Build the images of the local stack's machines and training."""
     emulated_account.prepare_images(Home.of(), Stages(), tuple(only or ()))
     return 0
 
 
 @local_command
-def emulator(stack: str = STACK) -> int:
+def emulator(stack: StackName = STACK) -> int:
     """Start the emulated account of the stack, with the images of its machines."""
-    home = Home.of()
-    account = emulated_account.of_stack(stack, home)
+    home, known = Home.of(), config.read_file(stack)
+    account = emulated_account.of_account(known.account, home)
     if account is None:
         raise UserMistake(f"Stack {stack} has a real account, not an emulated one. Try: make emulator STACK=local")
-    emulated_account.start(account, home, Stages(), config.read_file(stack).local_image)
+    emulated_account.start(account, home, Stages(), known.local_image)
     say("Next: `make up`, or `. ./env.sh` and `python -m emulator status`.")
     return 0
-
-
-def prepare_stacks(names: tuple[str, ...], home: Home) -> None:
-    """Create the missing states and keys of these stacks."""
-    new = pulumi_state.ensure(names, home)
-    made = [name for name in names if stack_keys.ensure(home.folder_of(name), name)]
-    if new:
-        say(f"    new in {home.root}: the state of {', '.join(new)}")
-    if made:
-        say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")

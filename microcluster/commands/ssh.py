@@ -3,16 +3,22 @@
 import os
 import shlex
 import sys
+from typing import Annotated
 
-from microcluster.commands.command_line import STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import cluster_of, host_named
+from microcluster.command_line.command import STACK, Node, Option, StackName, command
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
+from microcluster.run.cluster import cluster_of, host_named
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 
 @command
-def ssh(node: str, stack: str = STACK, container: bool = False) -> None:
+def ssh(
+    node: Node,
+    stack: StackName = STACK,
+    container: Annotated[bool, Option("in the training container instead of on the machine")] = False,
+) -> None:
     """Open a shell on NODE, or run the command after `--` there, in the shell of NODE, as ssh does; --container does it in its container."""
     cluster = cluster_of(stack)
     words = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else ()

@@ -3,17 +3,17 @@
 import sys
 from collections.abc import Callable
 
-from microcluster.commands.command_line import UserMistake, command
+from microcluster.command_line.command import command
 from microcluster.core.home import Home
-from microcluster.core.key_file import SETTING, KeyFileError, settings_in
 from microcluster.core.plain_text import note, say
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_spec import RunFolder
 from microcluster.lifecycle.account_opening import drive_password
 from microcluster.remote import steps
 from microcluster.remote.host import Host
 from microcluster.remote.job import start_job as start
 from microcluster.remote.job import stop_job as stop
+from microcluster.run.job import secrets_for
+from microcluster.setup.errors import UserMistake
 from microcluster.setup.secret_env import REGISTRY_KEY, kept
 
 
@@ -127,24 +127,3 @@ def stop_job() -> int:
         + (f"not proved stopped on {', '.join(unclear)}" if unclear else "stopped on every machine")
     )
     return 0
-
-
-def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
-    """Return those of the variables that the job's program takes for which there is a value.
-
-    Raises:
-        UserMistake: for a file that holds no key, or that others may read.
-    """
-    names = RunFolder(cluster).plan.secrets if cluster.job else ()
-    found = {name: kept().get(name) or _from_file(name) for name in names}
-    return {name: value for name, value in found.items() if value}
-
-
-def _from_file(name: str) -> str | None:
-    file = Home.of().root / name.lower()
-    if not file.exists():
-        return None
-    try:
-        return settings_in(file, name.lower(), "Write the key alone into it (mode 0600).").get(SETTING)
-    except KeyFileError as error:
-        raise UserMistake(f"Reading the key in {file}: {error} Then run the same command again.") from None

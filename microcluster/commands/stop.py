@@ -1,30 +1,10 @@
 """`fab stop`: end the job on machines that stay."""
 
-from microcluster.commands.command_line import FAILED, STACK, command, print_json, suggest
-from microcluster.commands.stack_outputs import find_cluster
-from microcluster.core.plain_text import note, say
-from microcluster.remote import job
-from microcluster.remote.steps import open_hosts
+from microcluster.command_line.command import STACK, AsJson, StackName, command
+from microcluster.run.job import stop_run
 
 
 @command
-def stop(stack: str = STACK, as_json: bool = False) -> int:
+def stop(stack: StackName = STACK, as_json: AsJson = False) -> int:
     """Stop the job and prove that no process of it is left; the machines stay and keep costing money."""
-    cluster = find_cluster(stack)
-    if cluster is None:
-        note(f"Stack {stack} is not up; there is no job to stop. Bring it up: make up STACK={stack}")
-        if as_json:
-            print_json({"stack": stack, "run": None, "stopped": True, "unclear": {}})
-        return 0
-    unclear = job.stop_job(open_hosts(cluster), cluster, graceful=True)
-    if as_json:
-        print_json({"stack": stack, "run": cluster.run, "stopped": not unclear, "unclear": unclear})
-    elif unclear:
-        note("\n".join(f"{name}: {why}" for name, why in unclear.items()))
-        note(
-            f"The job may still run there. `fab stop --stack {stack}` tries again, `make down STACK={stack}` ends it with its machines."
-        )
-    else:
-        say(f"run {cluster.run}: no process of it is left on any of its machines")
-        suggest(f"`fab resume --stack {stack}` continues it, `make down STACK={stack}` stops the bill.")
-    return FAILED if unclear else 0
+    return stop_run(stack, as_json=as_json)

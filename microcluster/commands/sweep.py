@@ -1,34 +1,30 @@
 """`fab sweep`: list and cancel what microcluster left in the account and no living stack of this user owns."""
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from microcluster.accounts.shared.account import Resource
 from microcluster.accounts.shared.opened_account import OpenedAccount
-from microcluster.commands import holdings
-from microcluster.commands.command_line import (
-    FAILED,
-    STACK,
-    CommandFailed,
-    UserMistake,
-    agrees,
-    command,
-    print_json,
-    suggest,
-)
+from microcluster.command_line.command import STACK, AsJson, Mark, Option, StackName, Yes, command
+from microcluster.command_line.parts import agrees, print_json, suggest
 from microcluster.config import stack as config
 from microcluster.core.home import PUBLIC_KEY, Home, stack_of
 from microcluster.core.plain_text import count, note, say
 from microcluster.lifecycle import pulumi_state
 from microcluster.lifecycle.account_opening import open_account
+from microcluster.rental import holdings
+from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 
 @command
-def sweep(  # noqa: PLR0917 - Fabric makes an option of each
-    stack: str = STACK,
-    ids: Sequence[str] | None = None,
-    mark: str = "",
-    yes: bool = False,
-    as_json: bool = False,
+def sweep(
+    stack: StackName = STACK,
+    ids: Annotated[
+        Sequence[str] | None, Option("cancel this id of the list; may be given several times", name="id")
+    ] = None,
+    mark: Mark = "",
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> int:
     """List what no living stack of yours owns in the account of STACK; cancel what --id or --mark names."""
     named = config.read_account(stack)
@@ -54,7 +50,7 @@ def living_marks(home: Home) -> frozenset[str]:
     with_key = {stack_of(path.parent) for path in home.keys.glob(f"*/{PUBLIC_KEY}")}
     # Until `fab recover` has mended a broken state nobody can say that it holds nothing.
     states = {name: pulumi_state.readable(name, home) for name in with_key}
-    return frozenset(config.owner(name).mark for name, state in states.items() if state is None or state.held)
+    return frozenset(config.keys_of(name).owner.mark for name, state in states.items() if state is None or state.held)
 
 
 def orphaned(found: Iterable[Resource], living: frozenset[str]) -> tuple[Resource, ...]:

@@ -5,10 +5,10 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import agent
-from microcluster.commands.command_line import FAILED, STACK, CommandFailed, UserMistake, command
-from microcluster.commands.stack_outputs import find_cluster
+from microcluster.command_line.command import STACK, Option, StackName, command
 from microcluster.core.plain_text import note, printable, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.own_program import ENVIRONMENT
@@ -16,7 +16,9 @@ from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
+from microcluster.run.cluster import find_cluster
 from microcluster.setup.environment import fetched_folder
+from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 PORT = 6006
 LOOPBACK = "127.0.0.1"
@@ -28,7 +30,7 @@ USUAL = "usually 10 to 20 s"
 
 
 @command
-def tensorboard(stack: str = STACK, port: str = str(PORT)) -> int:
+def tensorboard(stack: StackName = STACK, port: Annotated[str, Option("port on this computer")] = str(PORT)) -> int:
     """Show the run's curves in a browser on this computer, of what was fetched where nothing is rented; Ctrl-C ends TensorBoard and the tunnel."""
     local = free_port(port)
     cluster = find_cluster(stack)

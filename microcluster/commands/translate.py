@@ -2,12 +2,12 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 from agent.machine import hash_of
 from agent.records.inventory import NEWEST, VOCABULARY
-from microcluster.commands.command_line import STACK, UserMistake, command, print_json
-from microcluster.commands.fetch import MANIFEST, manifest_in
-from microcluster.commands.stack_outputs import cluster_of, launcher_of
+from microcluster.command_line.command import STACK, AsJson, Option, StackName, command
+from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import count, note, one_line, say
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_plan import Plan
@@ -17,6 +17,9 @@ from microcluster.remote.host import Host
 from microcluster.remote.inventory import RemoteFile, inventory
 from microcluster.remote.translation import MODELS, Model, model_of, place_fetched
 from microcluster.remote.translation import translate as translate_lines
+from microcluster.run.cluster import cluster_of, launcher_of
+from microcluster.run.fetch import MANIFEST, manifest_in
+from microcluster.setup.errors import UserMistake
 
 MOST_LINES = 100_000
 QUOTES = '"\\'
@@ -24,8 +27,13 @@ QUOTES = '"\\'
 
 
 @command
-def translate(  # noqa: PLR0913, PLR0917 - each is an option of the command line
-    file: str, stack: str = STACK, reference: str = "", model: str = "", checkpoint: str = "", as_json: bool = False
+def translate(  # noqa: PLR0917 - Fabric makes an option of each
+    file: Annotated[str, Option("text file on this computer, one sentence a line")],
+    stack: StackName = STACK,
+    reference: Annotated[str, Option("text file with correct translations, to compute a score")] = "",
+    model: Annotated[str, Option("folder of a fetched run; default: the stack's own run")] = "",
+    checkpoint: Annotated[str, Option("folder or file of a checkpoint on this computer, such as a published one")] = "",
+    as_json: AsJson = False,
 ) -> int:
     """Translate the sentences of FILE with the run's best model, or with another --checkpoint; --reference scores them."""
     sentences = lines_of(file)

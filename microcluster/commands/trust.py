@@ -1,15 +1,17 @@
 """`fab trust`: pin the host key that a machine shows, after a person has confirmed it."""
 
-from microcluster.commands.command_line import FAILED, STACK, agrees, command
-from microcluster.commands.stack_outputs import cluster_of, host_named
+from microcluster.command_line.command import STACK, Node, StackName, Yes, command
+from microcluster.command_line.parts import agrees
 from microcluster.core.plain_text import note, say
 from microcluster.remote.host import Host
 from microcluster.remote.host_key import fingerprint
 from microcluster.remote.host_key import trust as record
+from microcluster.run.cluster import cluster_of, host_named
+from microcluster.setup.errors import FAILED
 
 
 @command
-def trust(node: str, stack: str = STACK, yes: bool = False) -> int:
+def trust(node: Node, stack: StackName = STACK, yes: Yes = False) -> int:
     """Pin the host key that NODE shows now instead of the one it was ordered with."""
     return confirm(host_named(cluster_of(stack), node), yes=yes)
 

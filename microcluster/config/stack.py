@@ -26,8 +26,7 @@ from microcluster.config.rules_and_defaults import (
 from microcluster.config.safe_yaml import TextProblem, read
 from microcluster.config.sections import Container, Guard, StackFile, stack_file
 from microcluster.config.validation_messages import sentence, unknown_key
-from microcluster.core.home import PUBLIC_KEY, Home, KeysError, mark_of
-from microcluster.core.home import Owner as Bearing
+from microcluster.core.home import PUBLIC_KEY, Home, KeysError, Owner, mark_of
 from microcluster.core.plain_text import count, printable, shown
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.folder_tree import FolderTree
@@ -50,19 +49,13 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True)
-class Owner:
-    """The label of a stack, its mark and its ssh keys."""
+class StackKeys:
+    """Ssh keys of a stack, and the owner that all it rents bears."""
 
-    label: str
-    mark: str
+    owner: Owner
     public_key: str
     key_file: str
     rank_key_file: str
-
-    @property
-    def bearing(self) -> Bearing:
-        """Mark of all that the stack rents."""
-        return Bearing(self.label, self.mark)
 
 
 @dataclass(frozen=True)
@@ -74,8 +67,7 @@ class Stack:
     container: Container | None
     """Settings of the container; None where the account's machines run none."""
     job: Section
-    account_config_file: str | None
-    """The file with the account's key; None for the account's usual sources."""
+    account: AccountSettings
     origins: tuple[tuple[str, str, str], ...]
     """(path, value, origin) of every value."""
     forecast: Forecast | None = None
@@ -125,8 +117,8 @@ def with_files(stack: Stack) -> Stack:
     return replace(stack, data=data, origins=(*stack.origins, *travels))
 
 
-def owner(stack: str) -> Owner:
-    """Return the owner of a stack; ``make setup`` makes its keys."""
+def keys_of(stack: str) -> StackKeys:
+    """Return the keys of a stack, which ``make setup`` makes, and its owner."""
     folder = Home.of().folder_of(stack)
     try:
         public_key = " ".join((folder / PUBLIC_KEY).read_text().split()[:2])
@@ -137,7 +129,7 @@ def owner(stack: str) -> Owner:
         ) from error
     except KeysError as damaged:
         raise ConfigError(str(damaged)) from damaged
-    return Owner(folder.name, mark, public_key, str(folder / "id_ed25519"), str(folder / "rank_ed25519"))
+    return StackKeys(Owner(folder.name, mark), public_key, str(folder / "id_ed25519"), str(folder / "rank_ed25519"))
 
 
 def read_file(stack: str, *, ordering: bool = False) -> Stack:
@@ -266,7 +258,7 @@ def parse(stack: str, values: Mapping[str, Any], *, ordering: bool = False) -> S
         cluster=parsed.cluster,
         container=container,
         job=job,
-        account_config_file=_account(name, account).config_file,
+        account=_account(name, account),
         origins=(*_origins(parsed, written, reasons), *(forecast.rows() if forecast else ())),
         forecast=forecast,
         data=data_of(named) if named else None,

@@ -10,11 +10,12 @@ from decimal import Decimal
 from typing import Literal
 
 from microcluster.accounts.shared.account import Extension, Terms
+from microcluster.accounts.shared.rental import CLOCKS_AGREE_S, Rental, hours
 from microcluster.analysis.run_state import Outcome
 from microcluster.core.catalog.billing_rules import DOLLARS, money
 from microcluster.core.plain_text import duration
-from microcluster.guard.rental import CLOCKS_AGREE_S, Rental, hours
 from microcluster.planning.run_cost import last_paid
+from microcluster.rental.last_reading import Step
 from microcluster.setup.errors import FAILED, UNKNOWN
 
 STOP_S, FETCH_S, CANCEL_S = 120, 600, 180
@@ -124,7 +125,7 @@ class End:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Step):
     """What to do now.
 
     Attributes:

@@ -7,52 +7,40 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.account import Extension
 from microcluster.core.files import write_whole
+from microcluster.core.home import Home
 from microcluster.core.plain_text import note
 from microcluster.guard.decision import Begun, Limits, Trouble, Verdict
-from microcluster.guard.rental import Rental
+from microcluster.rental.last_reading import Reading, folder_of, readings
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Reading):
     """Newest finding of a guard.
 
     Attributes:
-        who: the guard: the command and its computer.
         told: the warnings that were given.
         unread: why the account could not be read.
         began: since when each trouble lasts.
         limits: those of the stack file, for when that cannot be read any more.
-        account, opens: the id of the account, and what opens it.
     """
 
-    who: str
-    at: datetime
     verdict: Verdict
-    rental: Rental | None = None
     extension: Extension = field(default_factory=Extension)
     begun: Begun | None = None
     told: tuple[str, ...] = ()
     unread: str = ""
     began: Mapping[Trouble, datetime] = field(default_factory=dict)
     limits: Limits | None = None
-    account: str = ""
-    opens: AccountSettings | None = None
-
-    @property
-    def lives(self) -> bool:
-        """Whether something was rented when it looked."""
-        return self.verdict.step != "over" and self.rental is not None
 
 
 RECORD = TypeAdapter(Record)
 
 
-class Book:
+class GuardLog:
     """The records of all guards of a stack, in a folder that they share: one file for each guard."""
 
     def __init__(self, folder: Path) -> None:
@@ -68,22 +56,23 @@ class Book:
             note(f"The guard's record cannot be kept in {path}: {error.strerror}. It goes on without.")
 
     def forget(self) -> None:
-        """Begin anew: what was found of an earlier rental says nothing of the next one."""
+        """Remove all records: those of an earlier rental say nothing of the next one."""
         for path in self.folder.glob("*.json"):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
         """Return what every guard found last, newest first; a file that cannot be read is passed over."""
-        found = []
-        for path in self.folder.glob("*.json"):
-            with suppress(OSError, ValidationError):
-                found.append(RECORD.validate_json(path.read_bytes()))
-        return sorted(found, key=lambda each: each.at, reverse=True)
+        return readings(self.folder, RECORD)
 
     def newest(self) -> Record | None:
-        """Return what was found last by any guard."""
+        """Return the newest record of any guard."""
         return next(iter(self.records()), None)
+
+
+def log_of(stack: str, home: Home) -> GuardLog:
+    """Return the records of the guards of a stack."""
+    return GuardLog(folder_of(stack, home))
 
 
 def called(kind: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from microcluster.core.files import write_whole
 from microcluster.setup.errors import CommandFailed
@@ -91,6 +92,13 @@ class Standing:
     @property
     def is_gone(self) -> bool:
         return self.program != "" and not Path(self.program).exists()
+
+
+class Crontab(NamedTuple):
+    """Lines of a person's crontab: those that are not ours, and ours."""
+
+    others: list[str]
+    ours: list[Standing]
 
 
 @dataclass(frozen=True)
@@ -177,11 +185,11 @@ class Cron:
 
     def where(self) -> tuple[str, bool]:
         """Say where it stands, and whether it can run; nothing where it does not stand."""
-        return _best("a line of cron, marked `# {}`", self._lines()[1])
+        return _best("a line of cron, marked `# {}`", self._lines().ours)
 
     def prove(self) -> int:
         """Run the line of the crontab once, as cron does; return the exit code."""
-        line = next((each.text for each in self._lines()[1] if each.name == self.job.name), "false")
+        line = next((each.text for each in self._lines().ours if each.name == self.job.name), "false")
         command = line.removeprefix(EVERY_MINUTE).replace("\\%", "%")
         person, place = pwd.getpwuid(os.getuid()).pw_name, str(Path.home())
         environment = {"HOME": place, "LOGNAME": person, "SHELL": "/bin/sh", "PATH": CRONS_PATH}
@@ -189,7 +197,7 @@ class Cron:
             ("/bin/sh", "-c", command), cwd=place, env=environment, stdin=subprocess.DEVNULL, check=False
         ).returncode
 
-    def _lines(self) -> tuple[list[str], list[Standing]]:
+    def _lines(self) -> Crontab:
         """Return the lines of the crontab that are not ours, and ours.
 
         Raises:
@@ -205,7 +213,7 @@ class Cron:
         lines = done.stdout.splitlines()
         ours = _ours(self.job, lines)
         texts = {each.text for each in ours}
-        return [line for line in lines if line not in texts], ours
+        return Crontab([line for line in lines if line not in texts], ours)
 
     def _write(self, lines: Sequence[str]) -> None:
         _must("crontab", "-", text="".join(f"{line}\n" for line in lines))

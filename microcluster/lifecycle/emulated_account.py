@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from microcluster.accounts.registry import account_of
-from microcluster.config import stack as config
+from microcluster.accounts.registry import AccountSettings, account_of
 from microcluster.core.home import Home
 from microcluster.core.polling import wait_until
 from microcluster.setup import docker_install
@@ -47,12 +46,11 @@ class Rented:
         return not self.machines and not self.open_billing_items
 
 
-def of_stack(stack: str, home: Home) -> Emulated | None:
-    """Return the stack's emulated account; None for a real account.
+def of_account(account: AccountSettings, home: Home) -> Emulated | None:
+    """Return the emulated account that these settings open; None for a real account.
 
     An emulator writes its credentials file into its own state folder, so the path decides.
     """
-    account = config.read_account(stack)
     state = Path(account.config_file).parent if account.config_file else None
     emulated = state and state.name.partition("-")[0] == "emulator" and state.is_relative_to(home.root)
     return Emulated(account.name, state) if state and emulated else None

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from microcluster.accounts.registry import ACCOUNTS, machine_types
+from microcluster.core import stack_keys
 from microcluster.core.files import write_whole
 from microcluster.core.home import Home, Owner
+from microcluster.core.plain_text import say
 from microcluster.lifecycle import pulumi
 from microcluster.setup.environment import BACKEND, settings
 from microcluster.setup.errors import CommandFailed
@@ -80,6 +82,16 @@ def ensure(names: tuple[str, ...], home: Home) -> tuple[str, ...]:
                 f"Run `. ./env.sh` and `pulumi stack init {name}` to see more."
             )
     return new_stacks
+
+
+def prepare_stacks(names: tuple[str, ...], home: Home) -> None:
+    """Create the missing states and keys of these stacks."""
+    new = ensure(names, home)
+    made = [name for name in names if stack_keys.ensure(home.folder_of(name), name)]
+    if new:
+        say(f"    new in {home.root}: the state of {', '.join(new)}")
+    if made:
+        say(f"    new in {home.keys}: ssh keys of {', '.join(made)}")
 
 
 def read(stack: str, home: Home) -> Snapshot:

@@ -15,12 +15,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from microcluster.commands import guard_enforcement
-from microcluster.commands.command_line import interrupt_at_end_of_session
+from microcluster.command_line.command import interrupt_at_end_of_session
 from microcluster.commands.guard import guard
 from microcluster.commands.receipt import receipt
 from microcluster.config import stack as config
 from microcluster.core.home import Home
+from microcluster.guard import actions
 from tests.chaos.accounts import CLOCK_RATE
 from tests.chaos.checker import Verdict, billed, wrong_bill
 from tests.chaos.engine import Verb
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     verb, mark = arguments
     interrupt_at_end_of_session()
     config.STACKS = Home.of().root / "stacks"
-    guard_enforcement.apart = lambda *_, **__: None
+    actions.apart = actions.run_part_apart = lambda *_, **__: None
     with redirect_stdout(io.StringIO()) as said:
         if verb == "receipt":
             code = receipt.code(stack=STACK, as_json=True, show_all=True)

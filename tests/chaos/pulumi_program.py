@@ -12,7 +12,7 @@ from microcluster.config import stack as config
 def main() -> None:
     """Declare the ledger, the key, the network and the guests of the stack."""
     stack = config.load()
-    args = TrainingClusterArgs(stack, config.owner(stack.name))
+    args = TrainingClusterArgs(stack, config.keys_of(stack.name))
     ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
     after = pulumi.ResourceOptions(depends_on=[ledger])
     key = SshKey("key", key_spec(args), after)

@@ -32,7 +32,7 @@ from microcluster.accounts.softlayer.specs import LedgerSpec
 
 stack = config.load()
 renamed.settle(Home.of(), stack.name)
-args = TrainingClusterArgs(stack, config.owner(stack.name))
+args = TrainingClusterArgs(stack, config.keys_of(stack.name))
 ledger = Ledger("ledger", LedgerSpec.declare(**args.whole_order))
 after = pulumi.ResourceOptions(depends_on=[ledger], delete_before_replace=True)
 key = SshKey("key", key_spec(args), after)

@@ -15,7 +15,7 @@ from tests.integration.until import until
 
 pytestmark = pytest.mark.timeout(240)
 RISK = """
-from microcluster.commands import unsaved_work
+from microcluster.run import unsaved_work
 from microcluster.core.home import Home
 print(unsaved_work.why_something_ends(Home.of(), "local", None))
 """

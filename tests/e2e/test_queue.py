@@ -23,7 +23,6 @@ from emulator.queue.settings import QUEUE_IMAGE
 from microcluster.accounts.shared.account import Terms
 from microcluster.analysis.run_state import Outcome
 from microcluster.config import stack as config
-from microcluster.config.stack import Owner
 from microcluster.core import home
 from microcluster.core import stack_keys as keys
 from microcluster.core.home import Home
@@ -156,8 +155,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     values = {"microcluster:cluster": cluster, "microcluster:job": job, "microcluster:guard": {"lease": 30}}
     stack = config.with_files(config.parse(STACK, values | {"queue:sshConfig": str(state / "ssh_config")}))
     keys.ensure(Home.of().keys / STACK, STACK)
-    owner: Owner = config.owner(STACK)
-    return decided(cluster_facts_of(stack, owner))[0]
+    return decided(cluster_facts_of(stack, config.keys_of(STACK)))[0]
 
 
 def test_a_command_killed_while_the_queue_is_busy_finds_its_job_again(site):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from microcluster.commands.account_charges import book_of
+from microcluster.guard.records import log_of
 from tests.chaos.accounts import AccountServer
 from tests.guarded.computer import Computer, Look, Machines
 from tests.guarded.misfortunes import ALL, BLOCKING, NAMELESS, Undo
@@ -259,7 +259,7 @@ class Played:
     def _rent_again(self) -> None:
         """Let the person rent again: no guard of the rental before may touch that."""
         account, case = self.account, self.case
-        book_of(self.computers[0].stack, self.computers[0].home).forget()
+        log_of(self.computers[0].stack, self.computers[0].home).forget()
         self.machines.idle_since, self.machines.stopped = None, False
         if case.again == "waiting":
             with account.approval():

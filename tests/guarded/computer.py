@@ -22,12 +22,20 @@ from unittest import mock
 from microcluster.accounts.shared import api_calls
 from microcluster.accounts.softlayer.api import SEEING, Api
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import command_line, down, guard, guard_enforcement, receipt, unsaved_work
+from microcluster.command_line.command import Command
+from microcluster.command_line.parts import run_part
+from microcluster.commands.down import down as take_down
+from microcluster.commands.guard import guard
+from microcluster.commands.receipt import receipt
 from microcluster.config import stack as config
 from microcluster.core.home import MARK_FILE, Home
+from microcluster.core.plain_text import BY_TIMER
 from microcluster.core.ssh_key import KeyPair
+from microcluster.guard import actions, timer
 from microcluster.jobs.cluster_facts import ClusterFacts, Host
 from microcluster.lifecycle import pulumi, pulumi_state
+from microcluster.rental import down
+from microcluster.run import unsaved_work
 from microcluster.setup import engine
 from microcluster.setup.errors import CommandFailed
 from tests.guarded.rented import MARK, STACK, Account
@@ -199,18 +207,18 @@ class Computer:
 
     def look(self, root: Path | None = None, **options: Any) -> Look:
         """Let the guard look; with another root as a timer of before does, whose home has moved."""
-        found = self.run(guard.guard, root, as_json=True, **options)
+        found = self.run(guard, root, as_json=True, **options)
         with suppress(ValueError):
             found.facts = json.loads(found.said[found.said.rindex("\n{\n") :])
         return found
 
     def receipt(self) -> Look:
-        return self.run(receipt.receipt)
+        return self.run(receipt)
 
     def down(self) -> Look:
-        return self.run(down.down, discard=True)
+        return self.run(take_down, discard=True)
 
-    def run(self, command: command_line.Command, root: Path | None = None, **options: Any) -> Look:
+    def run(self, command: Command, root: Path | None = None, **options: Any) -> Look:
         """Run a command of the product on this computer."""
         said = io.StringIO("\n")
         said.seek(0, io.SEEK_END)
@@ -240,9 +248,10 @@ class Computer:
         """Let this process be this computer."""
         places = {"MICROCLUSTER_HOME": str(root), "MICROCLUSTER_CACHE": str(root / "cache"), "HOME": str(self.place)}
         replaced = {
-            **dict.fromkeys(((module, "apart") for module in (guard_enforcement, down, unsaved_work)), self._apart),
-            (guard_enforcement, "asked_apart"): lambda stack: self.machines.outcome(self.account.clock),
-            (guard.timer, "timer"): lambda job: SimpleNamespace(remove=self._remove_timer, where=lambda: ("", False)),
+            **dict.fromkeys(((module, "run_part_apart") for module in (actions, down)), self._apart),
+            **dict.fromkeys(((module, "apart") for module in (actions, unsaved_work)), self._apart),
+            (actions, "asked_apart"): lambda stack: self.machines.outcome(self.account.clock),
+            (timer, "timer"): lambda job: SimpleNamespace(remove=self._remove_timer, where=lambda: ("", False)),
             (config, "STACKS"): self.stacks,
             (engine, "ensure_any"): self._engine,
             (pulumi, "run"): self._pulumi,
@@ -254,7 +263,7 @@ class Computer:
             (api_calls, "LONGEST_PAUSE_S"): 0.001,
         }
         replaced |= {(module, "datetime"): Clock for module in _dated()}
-        with mock.patch.dict(os.environ, {**places, guard.BY_TIMER: "timer"}), _disk(root, NOT_WRITING.get(self.disk)):
+        with mock.patch.dict(os.environ, {**places, BY_TIMER: "timer"}), _disk(root, NOT_WRITING.get(self.disk)):
             for name in ("SL_USERNAME", "SL_API_KEY", "PULUMI_BACKEND_URL"):
                 os.environ.pop(name, None)
             patches = [mock.patch.object(place, name, value) for (place, name), value in replaced.items()]
@@ -273,16 +282,15 @@ class Computer:
 
     def _apart(self, limit_s: float, function: Callable[..., Any], **options: Any) -> Any:
         """Do what a process of its own would; machines and Pulumi take time, which an account that is away does not stop."""
-        name = getattr(getattr(function, "function", function), "__name__", "")
-        return getattr(self, f"_{name}")(limit_s, **options)
+        return getattr(self, f"_{function.__name__}")(limit_s, **options)
 
-    def _hold(self, limit_s: float, **options: Any) -> None:
+    def _set_limits(self, limit_s: float, **options: Any) -> None:
         """The machines' own limits are a test of their own."""
 
     def _what_would_be_lost(self, limit_s: float, **options: Any) -> list[str] | None:
         return [] if self.machines.reachable else self._spend(limit_s)
 
-    def _stop(self, limit_s: float, **options: Any) -> int | None:
+    def _stop_run(self, limit_s: float, **options: Any) -> int | None:
         if not self.machines.reachable:
             return self._spend(limit_s)
         self._spend(STOP_S)
@@ -299,7 +307,7 @@ class Computer:
     def _tidy(self, limit_s: float, **options: Any) -> int | None:
         if self.pulumi == "hangs":
             return self._spend(limit_s)
-        return guard_enforcement.tidy(**options)
+        return run_part(down.tidy, **options)
 
     def _spend(self, seconds: float) -> None:
         self.account.pass_(seconds)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.commands import recover
+from microcluster.commands.recover import recover
+from microcluster.rental import recover as rental_recover
 from microcluster.setup.errors import FAILED, UNKNOWN
 from tests.guarded.__main__ import World, the_world
 from tests.guarded.case import HOUR_S, MINUTE_S, OVER_S, case_of
@@ -161,8 +162,8 @@ def test_a_guard_at_ctrl_z_stands_in_no_other_ones_way(rental):
 def test_a_guard_acts_while_recover_asks_its_question(rental, monkeypatch):
     """Finding A6: the question was asked inside the lock."""
     rental.wait_until(14 * MINUTE_S)
-    monkeypatch.setattr(recover, "agrees", lambda question: rental.looks(3) == [])
-    rental.laptop.run(recover.recover)
+    monkeypatch.setattr(rental_recover, "agrees", lambda question: rental.looks(3) == [])
+    rental.laptop.run(recover)
     assert not rental.account.open
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import NoReturn
 
-OURS = ("microcluster.remote", "microcluster.commands")
+OURS = ("microcluster.remote", "microcluster.run", "microcluster.commands")
 """Whose limits are shortened."""
 MOVED = {"PROJECT": "", "VENV": ".venv", "PULUMI": ".venv/bin/pulumi", "ARTIFACTS": "artifacts", "STACKS": "stacks"}
 """The paths of a clone, by their names in the product."""
@@ -87,8 +87,8 @@ def reach(port: int) -> None:
     from microcluster.remote.host import Host  # noqa: PLC0415
 
     Host.__init__.__kwdefaults__["port"] = port
-    if "microcluster.commands.apart" in sys.modules:
-        sys.modules["microcluster.commands.apart"].start = Forked
+    if "microcluster.command_line.apart" in sys.modules:
+        sys.modules["microcluster.command_line.apart"].start = Forked
 
 
 class Forked:
@@ -116,7 +116,7 @@ class Forked:
 
 
 def _apart(words: Sequence[str]) -> int:
-    from microcluster.commands import apart  # noqa: PLC0415
+    from microcluster.command_line import apart  # noqa: PLC0415
 
     try:
         apart.main(*words)
@@ -159,8 +159,9 @@ def act(words: Sequence[str], stack: str, given: Path | None) -> int:
 
 
 def _follow(stack: str) -> int:
+    from microcluster.command_line.command import command  # noqa: PLC0415
     from microcluster.commands import up  # noqa: PLC0415
-    from microcluster.commands.command_line import command  # noqa: PLC0415
+    from microcluster.config.stack import read_file  # noqa: PLC0415
     from microcluster.core.home import Home  # noqa: PLC0415
     from microcluster.setup.environment import use_own_backend  # noqa: PLC0415
     from microcluster.setup.progress import Stages  # noqa: PLC0415
@@ -169,7 +170,7 @@ def _follow(stack: str) -> int:
 
     @command
     def follow(stack: str) -> int:
-        return up._follow(stack, Stages(), ends=False)
+        return up._follow(read_file(stack), Stages(), ends=False)
 
     return follow.code(stack=stack)
 

@@ -17,6 +17,7 @@ import agent
 from components.cluster import facts_of
 from microcluster.config import stack as config
 from microcluster.core.files import write_whole
+from microcluster.core.home import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.run_spec import RunFolder, decided
 from tests.tiny_checkpoint import save
@@ -97,7 +98,7 @@ class Answer:
 def facts_below(place: Path) -> ClusterFacts:
     """Return the facts of a cluster whose data disk is a folder on this computer; hosts and keys are filled in later."""
     parsed = config.parse("hostile", {f"microcluster:{name}": section for name, section in SECTIONS.items()})
-    nobody = config.Owner("hostile", "1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+    nobody = config.StackKeys(Owner("hostile", "1f3a9c42"), "ssh-ed25519 AAAA", "key", "rank_key")
     facts, _ = decided(facts_of(config.with_files(parsed), nobody))
     return replace(facts, mount_point=str(place))
 

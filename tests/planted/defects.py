@@ -274,7 +274,7 @@ RESULTS = (
     Defect(
         "run without a step has nothing to lose",
         "`make down` deletes it without a question",
-        "microcluster/commands/unsaved_work.py",
+        "microcluster/run/unsaved_work.py",
         "begun = own and (step is not None or checkpoint is not None or outcome.state in LIVING)",
         "begun = own and step is not None",
         "tests/unit/test_commands_unsaved_work.py::"
@@ -283,7 +283,7 @@ RESULTS = (
     Defect(
         "another run ends the one at work",
         "`make up` ends it without a question",
-        "microcluster/commands/unsaved_work.py",
+        "microcluster/run/unsaved_work.py",
         "if stakes or living else None",
         "if stakes else None",
         "tests/unit/test_commands_unsaved_work.py::"
@@ -292,7 +292,7 @@ RESULTS = (
     Defect(
         "one command cancels what it could not fetch",
         "`make up DOWN=1` loses the run with its machines, and nobody is asked",
-        "microcluster/commands/guard_enforcement.py",
+        "microcluster/guard/actions.py",
         'return "for the reason above" if code else ""',
         'return "for the reason above" if (code or 0) > 1 else ""',
         "tests/unit/test_commands_ending.py::test_nothing_is_cancelled_when_not_everything_was_fetched",
@@ -319,7 +319,7 @@ GUARD = (
     Defect(
         "finished run cancelled before it is fetched",
         "the disk of this computer is full, and the only copy goes",
-        "microcluster/commands/guard_enforcement.py",
+        "microcluster/guard/enforcement.py",
         "if lost and verdict.fetch_by is None:",
         "if False:",
         "tests/unit/test_guard_cases.py::test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched",
@@ -327,7 +327,7 @@ GUARD = (
     Defect(
         "extension read too early",
         "a person has extended the lease while it was fetched, and everything is cancelled",
-        "microcluster/commands/guard_enforcement.py",
+        "microcluster/guard/enforcement.py",
         "if not goes_on:",
         "if False:",
         "tests/unit/test_guard_cases.py::test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines",

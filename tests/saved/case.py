@@ -25,13 +25,13 @@ from agent.supervise.checkpoint_watch import CheckpointWatch
 from agent.supervise.health_rules import HealthRules
 from agent.supervise.prepare import prepare
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import status, unsaved_work
 from microcluster.core.plain_text import printable
+from microcluster.run import status, unsaved_work
 from microcluster.setup import environment
 from tests.saved.machines import RUN, STACK, Forked, Machines
 from tests.saved.program import FORMS, POINTERS, Program
 
-fetching = importlib.import_module("microcluster.commands.fetch")  # In its package the name is the command's.
+fetching = importlib.import_module("microcluster.run.fetch")  # In its package the name is the command's.
 STEP, KEPT = 100, 2
 FINISHED, KILLED, FAILED = "finished", "killed", "failed"
 
@@ -335,7 +335,7 @@ def _check_question(wanted: list[tuple[str, bytes]], played: Played) -> None:
 
 
 def _check_usual_fetch(program: Program, place: Path, played: Played) -> None:
-    code = fetching.fetch.function(stack=STACK)
+    code = fetching.fetch_runs(STACK)
     here = _fetched(place, played)
     if code and not played.flaws:
         played.flaws.append(f"fetch ended with {code}")
@@ -349,7 +349,7 @@ def _check_usual_fetch(program: Program, place: Path, played: Played) -> None:
 
 
 def _check_everything(wanted: list[tuple[str, bytes]], place: Path, played: Played) -> None:
-    code = fetching.fetch.function(stack=STACK, everything=True)
+    code = fetching.fetch_runs(STACK, everything=True)
     here = _fetched(place, played)
     missing = [path for path, content in wanted if hashlib.sha256(content).hexdigest() not in here]
     played.counts["fetched"] += len(here)

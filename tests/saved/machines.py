@@ -20,6 +20,7 @@ from agent.__main__ import PROGRAMS
 from agent.run.context import ENTER, Run
 from components.cluster import facts_of
 from microcluster.config import stack as config
+from microcluster.core.home import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.cluster_facts import Host as HostFacts
 from microcluster.jobs.mpirun import RSH_AGENT
@@ -137,7 +138,7 @@ def facts(pattern: str | None, keep: tuple[str, ...], resume_on: str | None = No
     job = SECTIONS["job"] | ({"checkpoints": pattern} if pattern else {}) | ({"keep": list(keep)} if keep else {})
     job |= {"resumeOn": resume_on, "resume": "--from {checkpoint}"} if resume_on else {}
     sections = {f"microcluster:{name}": section for name, section in (SECTIONS | {"job": job}).items()}
-    owner = config.Owner(STACK, "1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+    owner = config.StackKeys(Owner(STACK, "1f3a9c42"), "ssh-ed25519 AAAA", "key", "rank_key")
     found, _ = decided(facts_of(config.with_files(config.parse(STACK, sections)), owner))
     return replace(found, container=None)
 

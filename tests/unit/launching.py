@@ -6,13 +6,14 @@ from typing import Any
 
 from components.cluster import facts_of
 from microcluster.config import stack as config
+from microcluster.core.home import Owner
 from microcluster.jobs.cluster_facts import Host
 from microcluster.jobs.openseq2seq import Job
 from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import RunFolder, decided
 
 HERE = World(("10.0.0.1",), 1)
-OWNER = config.Owner("dev", "1f3a9c42", "ssh-ed25519 AAAA", "key", "rank_key")
+OWNER = config.StackKeys(Owner("dev", "1f3a9c42"), "ssh-ed25519 AAAA", "key", "rank_key")
 
 
 def launched(stack: config.Stack, *, on_machines: bool = False, first: int = 1, **changes: Any) -> RunFolder:

@@ -10,13 +10,13 @@ from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.account import Extension, Terms
 from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.receipt import Charge
+from microcluster.accounts.shared.rental import Rental
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.guard_enforcement import Guard
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.core.home import Owner
 from microcluster.guard.decision import Limits
-from microcluster.guard.records import Book, Record
-from microcluster.guard.rental import Rental
+from microcluster.guard.enforcement import Guard
+from microcluster.guard.records import GuardLog, Record
 
 BEGAN = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 RATE = Rate(Decimal(4))
@@ -38,7 +38,7 @@ class Killed(BaseException):
     """The process of a guard ends here, as by kill -9."""
 
 
-class PlayedBook(Book):
+class PlayedLog(GuardLog):
     """A book in memory: a disk is slow, and a test of its own."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class World:
     is_busy: bool = False
     fetched: bool = False
     log: list[str] = field(default_factory=list)
-    book: PlayedBook = field(default_factory=PlayedBook)
+    log_of_guards: PlayedLog = field(default_factory=PlayedLog)
     during: dict[str, Callable[[], object]] = field(default_factory=dict)
 
     @property
@@ -127,7 +127,7 @@ class World:
 
 
 @dataclass
-class PlayedHands:
+class PlayedActions:
     """What one guard does in this world."""
 
     world: World
@@ -169,7 +169,7 @@ class PlayedHands:
     def run(self) -> Outcome | None:
         return None if "machines" in self.world.cuts else self.world.run
 
-    def hold(self, stop_at: datetime | None, idle_s: float | None) -> None:
+    def enforce(self, stop_at: datetime | None, idle_s: float | None) -> None:
         if "machines" not in self.world.cuts:
             self.world.holds, self.world.holds_idle_s = stop_at, idle_s
 
@@ -237,7 +237,7 @@ class PlayedHands:
 
 
 def guard(world: World, limits: Limits, name: str = "timer@laptop") -> Guard:
-    return Guard(name, limits, PlayedHands(world, name), world.book, world.log.append)
+    return Guard(name, limits, PlayedActions(world, name), world.log_of_guards, world.log.append)
 
 
 def look(one: Guard) -> Record | None:

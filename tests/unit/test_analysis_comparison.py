@@ -8,7 +8,7 @@ import pytest
 
 from microcluster.analysis.comparison import better_buy, reported, same_loss, table
 from microcluster.commands import compare as command
-from microcluster.commands.command_line import each_with_its_option
+from microcluster.commands.setup import images
 
 
 def facts(run: str, machines: int, seconds: float | None, per_hour: str | None, **changes: Any) -> dict[str, Any]:
@@ -126,7 +126,6 @@ def test_a_torn_report_or_one_of_another_version_is_a_sentence(content, expected
     assert expected in capsys.readouterr().err
 
 
-def test_words_after_compare_are_runs_and_words_after_only_are_names() -> None:
-    assert each_with_its_option(["compare", "a", "--json", "b"]) == ["compare", "--runs=a", "--json", "--runs=b"]
-    words = ["images", "--only", "a", "b"]
-    assert each_with_its_option(words) == ["images", "--only=a", "--only=b"]
+def test_words_without_a_dash_are_values_of_the_option_that_may_be_left_out() -> None:
+    assert command.compare.with_option(["a", "--json", "b"]) == ["--runs=a", "--json", "--runs=b"]
+    assert images.with_option(["--only", "a", "b"]) == ["--only=a", "--only=b"]

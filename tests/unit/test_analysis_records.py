@@ -15,10 +15,10 @@ from test_analysis_run_state import seen
 from microcluster.analysis import records, run_questions, samples
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
-from microcluster.commands.status import status_text
 from microcluster.display import run_text
 from microcluster.jobs.openseq2seq import METRICS
 from microcluster.remote.job import AGENT
+from microcluster.run.status import status_text
 
 RUN = SampledRun(steps=300).events()
 KINDS = sorted({*records.NEEDED, "started", "finished", "evaluation"})

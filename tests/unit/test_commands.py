@@ -11,6 +11,7 @@ import time
 import types
 from pathlib import Path
 
+import invoke
 import pytest
 from command_samples import CLUSTER
 from fake_machine import FACTS, FakeMachine
@@ -19,14 +20,19 @@ import fabfile
 from microcluster.accounts.shared.errors import AccountError, ProviderError
 from microcluster.accounts.shared.key_file import CredentialsError
 from microcluster.accounts.softlayer.errors import ApiError
-from microcluster.commands import command_line, explain, ssh, stack_outputs, step, stop
+from microcluster.command_line import parts
+from microcluster.command_line.command import command
+from microcluster.commands import explain, ssh, step
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError
 from microcluster.core.polling import NotReadyError
 from microcluster.lifecycle import pulumi
 from microcluster.remote import job as remote_job
 from microcluster.remote.errors import UnreachableError
+from microcluster.run import cluster as run_cluster
+from microcluster.run import job as run_job
 from microcluster.setup import secret_env
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 ROOT = Path(__file__).parents[2]
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIP1m8HkPs2YX3BPDd4rXyDKzwKEhIGpyqUXoMzFzbNQa"
@@ -45,7 +51,7 @@ def run(monkeypatch, capsys):
     def end(name: str, stdin: str = "", **options: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
-            fabfile.commands([name])[name].body(command_line.invoke.Context(), **options)
+            fabfile.commands([name])[name].body(invoke.Context(), **options)
         said = capsys.readouterr()
         assert "Traceback" not in said.err
         return ended.value.code, said.out, said.err
@@ -56,9 +62,9 @@ def run(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (command_line.UserMistake("that is not there"), 2, "That is not there"),
+        (UserMistake("that is not there"), 2, "That is not there"),
         (ConfigError("stack nope: no such file"), 2, "Stack nope: no such file"),
-        (command_line.CommandFailed("it did not work"), 1, "It did not work"),
+        (CommandFailed("it did not work"), 1, "It did not work"),
         (ProviderError("a refusal. Do this."), 1, "A refusal. Do this."),
         (ApiError("calling X::y", "E", "no"), 3, "Calling X::y: no"),
         (AccountError("the key opens another account. Do this."), 3, "The key opens another account. Do this."),
@@ -75,7 +81,7 @@ def test_every_expected_end_is_a_sentence_with_a_next_command_and_an_exit_code(e
     def fails():
         raise error
 
-    assert command_line.command(fails).code() == code
+    assert command(fails).code() == code
     shown = capsys.readouterr().err
     assert shown.strip().startswith(said) and shown.strip()
     assert "Traceback" not in shown
@@ -85,19 +91,19 @@ def test_an_interrupted_verb_says_what_still_goes_on_and_what_takes_it_up(capsys
     def stopped():
         raise KeyboardInterrupt("`apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7)")
 
-    command_line.command(stopped).code()
+    command(stopped).code()
     said = "Interrupted; `apt-get install` may still run on gpu-0 (guest 101, 198.51.100.7). To continue, run the same"
     assert capsys.readouterr().err.strip().startswith(said)
     with pytest.raises(KeyboardInterrupt):  # What it is a part of does not go on.
-        command_line.run_part(command_line.command(stopped))
+        parts.run_part(stopped)
 
 
 def test_a_command_prints_the_next_one_unless_it_is_part_of_another(capsys, monkeypatch):
-    monkeypatch.setattr(stop, "find_cluster", lambda stack: CLUSTER)
+    monkeypatch.setattr(run_job, "find_cluster", lambda stack: CLUSTER)
     monkeypatch.setattr(remote_job, "stop_job", lambda hosts, cluster, *, graceful: {})
-    assert stop.stop.code(stack="p100") == 0
+    assert parts.exit_code(run_job.stop_run, stack="p100") == 0
     assert "Next: `fab resume" in capsys.readouterr().out
-    assert command_line.run_part(stop.stop, stack="p100") == 0
+    assert parts.run_part(run_job.stop_run, stack="p100") == 0
     said = capsys.readouterr().out
     assert "no process of it is left on any of its machines" in said and "Next:" not in said
 
@@ -166,10 +172,10 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setattr(pulumi, "PULUMI", slow)
-    monkeypatch.setattr(stack_outputs.pulumi_state, "QUICK_S", 0.2)
+    monkeypatch.setattr(run_cluster.pulumi_state, "QUICK_S", 0.2)
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://shared")
-    with pytest.raises(command_line.CommandFailed, match=r"no answer within 0.2 s. Run the same command again.$"):
-        stack_outputs.find_cluster("local")
+    with pytest.raises(CommandFailed, match=r"no answer within 0.2 s. Run the same command again.$"):
+        run_cluster.find_cluster("local")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +190,7 @@ def test_a_pulumi_that_hangs_is_a_sentence(monkeypatch, tmp_path):
 def test_what_stands_after_the_dashes_reaches_the_machines_shell_as_with_ssh(words, line, monkeypatch, tmp_path):
     up = dataclasses.replace(CLUSTER, key_file=str(tmp_path / "key"))
     became = []
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: up.to_json()})
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {run_cluster.pulumi.OUTPUT: up.to_json()})
     monkeypatch.setattr(sys, "argv", ["fab", "ssh", "gpu-0", *(["--", *words] if words else [])])
     monkeypatch.setattr(ssh.os, "execvp", lambda program, argv: became.extend(argv))
     ssh.ssh.code(node="gpu-0")
@@ -195,8 +201,8 @@ def test_a_running_cluster_is_found_although_its_stack_file_has_changed(tmp_path
     text = (ROOT / "stacks" / "Pulumi.local.yaml").read_text().replace("kind: openseq2seq", "kind: something")
     (tmp_path / "Pulumi.local.yaml").write_text(text)
     monkeypatch.setattr(config, "STACKS", tmp_path)
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: CLUSTER.to_json()})
-    assert stack_outputs.find_cluster("local") == CLUSTER
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {run_cluster.pulumi.OUTPUT: CLUSTER.to_json()})
+    assert run_cluster.find_cluster("local") == CLUSTER
     assert config.read_account("local").config_file.endswith("/emulator/softlayer.conf")
     with pytest.raises(ConfigError, match="job/kind"):
         config.read_file("local")
@@ -239,7 +245,7 @@ def test_stopping_names_the_machine_that_does_not_answer_or_was_not_looked_at(mo
 
 
 def test_stopping_what_is_not_up_also_answers_a_program(run, monkeypatch):
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {})
     code, out, _ = run("stop", json=True)
     assert code == 0
     assert json.loads(out) == {"stack": "local", "run": None, "stopped": True, "unclear": {}}
@@ -258,7 +264,7 @@ def test_an_environment_with_an_older_package_is_a_sentence(monkeypatch):
 
 SWALLOWS = """
 import os, signal, sys, time
-from microcluster.commands.command_line import interrupt_at_end_of_session
+from microcluster.command_line.command import interrupt_at_end_of_session
 interrupt_at_end_of_session()
 class Swallows:
     def __del__(self):

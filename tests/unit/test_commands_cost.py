@@ -12,12 +12,13 @@ from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.receipt import Charge
 from microcluster.accounts.softlayer.errors import ApiError
-from microcluster.commands import account_charges, command_line
-from microcluster.config.stack import Owner
+from microcluster.config.stack import StackKeys
 from microcluster.core import home as marks
 from microcluster.jobs.cluster_facts import ClusterFactsError
 from microcluster.planning.run_cost import Cost
-from microcluster.setup.errors import UserMistake
+from microcluster.rental import account as rental_account
+from microcluster.run import cluster as run_cluster
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 
 class Failing(Account):
@@ -54,8 +55,8 @@ def opened(listed=None):
 
 
 def cost_in(monkeypatch, account):
-    monkeypatch.setattr(account_charges, "account_of", lambda cluster: account)
-    return account_charges.cost_of(CLUSTER)
+    monkeypatch.setattr(run_cluster, "account_of", lambda cluster: account)
+    return run_cluster.cost_of(CLUSTER)
 
 
 def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(monkeypatch, capsys):
@@ -66,11 +67,11 @@ def test_a_bill_that_cannot_be_read_is_a_sentence_and_does_not_end_the_watching(
 
 
 def test_a_stack_file_that_is_broken_meanwhile_leaves_the_price_unknown_and_says_why(monkeypatch, capsys):
-    def broken(stack):
-        raise account_charges.config.ConfigError("there is no stack file of v100")
+    def broken(stack, settings):
+        raise rental_account.config.ConfigError("there is no stack file of v100")
 
-    monkeypatch.setattr(account_charges, "account_and_owner", broken)
-    assert account_charges.cost_of_stack("v100") == Cost(None, None)
+    monkeypatch.setattr(rental_account, "account_and_owner", broken)
+    assert rental_account.cost_of_stack("v100") == Cost(None, None)
     assert "There is no stack file of v100" in capsys.readouterr().err
 
 
@@ -78,25 +79,28 @@ def test_the_cost_of_a_stack_is_read_from_the_account_in_which_it_was_ordered(mo
     key = tmp_path / "key"
     key.touch()
     there, asked = dataclasses.replace(CLUSTER, account_config_file=str(key)), []
-    monkeypatch.setattr(account_charges, "open_account", lambda name, file: asked.append((name, file)) or opened())
-    monkeypatch.setattr(account_charges, "find_cluster", lambda stack: there)
-    account_charges.cost_of(there)
-    assert account_charges.account_and_owner("local")[1] == marks.Owner("local", there.mark)
+    for module in (run_cluster, rental_account):
+        monkeypatch.setattr(module, "open_account", lambda name, file: asked.append((name, file)) or opened())
+    monkeypatch.setattr(rental_account, "find_cluster", lambda stack: there)
+    run_cluster.cost_of(there)
+    assert rental_account.account_and_owner("local")[1] == marks.Owner("local", there.mark)
     assert asked == [("softlayer", str(key))] * 2
 
 
-@pytest.mark.parametrize("lost", [command_line.CommandFailed("no state"), ClusterFactsError("an older cluster"), None])
+@pytest.mark.parametrize("lost", [CommandFailed("no state"), ClusterFactsError("an older cluster"), None])
 def test_a_receipt_needs_no_state_but_the_stack_file_and_its_key(monkeypatch, lost):
     def find(stack):
         if lost:
             raise lost
 
     asked = []
-    monkeypatch.setattr(account_charges, "find_cluster", find)
-    monkeypatch.setattr(account_charges, "open_account", lambda name, file: asked.append((name, file)) or opened())
-    monkeypatch.setattr(account_charges.config, "owner", lambda stack: Owner(stack, "0badcafe", "", "", ""))
-    assert account_charges.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
-    assert asked == [("softlayer", account_charges.config.read_file("local").account_config_file)]
+    monkeypatch.setattr(rental_account, "find_cluster", find)
+    monkeypatch.setattr(rental_account, "open_account", lambda name, file: asked.append((name, file)) or opened())
+    monkeypatch.setattr(
+        rental_account.config, "keys_of", lambda stack: StackKeys(marks.Owner(stack, "0badcafe"), "", "", "")
+    )
+    assert rental_account.account_and_owner("local")[1] == marks.Owner("local", "0badcafe")
+    assert asked == [("softlayer", rental_account.config.read_file("local").account.config_file)]
 
 
 def test_the_next_hour_is_that_of_what_has_been_billed_longest(monkeypatch):
@@ -132,9 +136,9 @@ def test_a_second_computer_takes_up_what_bears_both_the_stack_and_the_mark_and_n
     owners = [marks.Owner("v100", "1f3a9c42"), marks.Owner("copy", "1f3a9c42"), marks.Owner("v100", "0badcafe")]
     account = opened()
     monkeypatch.setattr(Failing, "resources", lambda *_: [Resource("guest", "7", "gpu-0", each) for each in owners])
-    monkeypatch.setattr(account_charges, "open_account", lambda name, key_file: account)
-    account_charges.take_up("v100", "1f3a9c42")
-    assert account_charges.guarded_owner("v100") == owners[0]
+    monkeypatch.setattr(rental_account, "open_account", lambda name, key_file: account)
+    rental_account.take_up("v100", "1f3a9c42")
+    assert rental_account.guarded_owner("v100") == owners[0]
     with pytest.raises(UserMistake, match="shows things of the stacks copy, v100 with it"):
-        account_charges.take_up("other", "1f3a9c42")
-    assert account_charges.guarded_owner("other") is None
+        rental_account.take_up("other", "1f3a9c42")
+    assert rental_account.guarded_owner("other") is None

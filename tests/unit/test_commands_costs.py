@@ -9,17 +9,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.account import Identity
 from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.key_file import CredentialsError
 from microcluster.accounts.shared.receipt import Charge
-from microcluster.commands import account_charges, costs
-from microcluster.commands import receipt as receipts
-from microcluster.commands.account_charges import Statement, keep, kept
+from microcluster.commands import costs
 from microcluster.commands.costs import Paid, rentals_of, sums
 from microcluster.config.stack import ConfigError
 from microcluster.core import stack_keys as keys
 from microcluster.core.home import Home, Owner
+from microcluster.rental import receipt as receipts
+from microcluster.rental import statement
+from microcluster.rental.account import Place
+from microcluster.rental.statement import Statement, keep, kept
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINE = Owner("v100", "1f3a9c42")
@@ -105,7 +108,7 @@ def test_what_was_open_and_is_listed_no_more_counts_until_it_was_last_seen(folde
 
 def test_an_account_that_has_forgotten_everything_has_nothing_open(folder, monkeypatch, capsys) -> None:
     keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
-    monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (answering(), MINE))
+    monkeypatch.setattr(statement, "account_and_owner", lambda stack: (answering(), MINE))
     costs.costs.code()
     assert "9.00 USD in 1 rental; nothing is open" in capsys.readouterr().out
 
@@ -117,7 +120,7 @@ def test_what_an_account_hides_from_its_user_is_not_taken_for_ended(folder, monk
     keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
     blind = answering()
     blind.check_sees_all = refuse
-    monkeypatch.setattr(account_charges, "account_and_owner", lambda stack: (blind, MINE))
+    monkeypatch.setattr(statement, "account_and_owner", lambda stack: (blind, MINE))
     assert costs.costs.code() == 3
     shown = capsys.readouterr()
     assert "9.00 USD in 1 rental; open now: v100" in shown.out and "some may be billed unseen" in shown.err
@@ -132,8 +135,8 @@ def test_a_receipt_that_may_not_see_all_changes_no_kept_one(folder, monkeypatch,
     nothing = {"everything": tuple, "to_come": lambda *_: ["some may be billed unseen"], "check_sees_all": refuse}
     blind = SimpleNamespace(**nothing, is_emulated=False, identity=answering().identity)
     monkeypatch.setattr(receipts, "read_statement", lambda *_: (blind, said()))
-    monkeypatch.setattr(receipts, "place_of", lambda stack: (SimpleNamespace(time_scale=1.0), MINE))
-    assert receipts.receipt.code(stack="v100") == 1
+    monkeypatch.setattr(receipts, "place_of", lambda stack: Place(AccountSettings("softlayer"), MINE))
+    assert receipts.print_receipt("v100") == 1
     assert kept(home_at(folder))[0].charges[0].is_open
 
 
@@ -152,7 +155,7 @@ def test_a_kept_receipt_of_another_account_or_of_none_is_never_joined(tmp_path):
     home = home_at(tmp_path)
     keep(home, said(charge("1", 0, None, "30"), account="2"))
     old = said(charge("9", 0, None, "9"), emulated=True, account="")
-    (home.receipts / "v100-1f3a9c42.json").write_bytes(account_charges.STATEMENT.dump_json(old))
+    (home.receipts / "v100-1f3a9c42.json").write_bytes(statement.STATEMENT.dump_json(old))
     assert [row.id for row in keep(home, said(charge("2", 20, 30, "30"))).charges] == ["2"]
     assert {one.account: [row.is_open for row in one.charges] for one in kept(home)} == {
         "": [True],
@@ -165,7 +168,7 @@ def test_what_was_kept_without_an_account_says_so_and_counts_once(folder, capsys
     old = said(charge("1", 0, 10, "30"), charge("9", -90, None, "9"), account="")
     (folder / "receipts").mkdir()
     (folder / "receipts" / "v100-1f3a9c42.json").write_bytes(
-        account_charges.STATEMENT.dump_json(dataclasses.replace(old, owner=MINE))
+        statement.STATEMENT.dump_json(dataclasses.replace(old, owner=MINE))
     )
     costs.costs.code(as_json=True)
     facts = json.loads(capsys.readouterr().out)["rentals"]
@@ -203,7 +206,7 @@ def folder(tmp_path, monkeypatch) -> Path:
             raise ConfigError("There is no stack file of old.")
         return answering(*rows), MINE
 
-    monkeypatch.setattr(account_charges, "account_and_owner", account_of)
+    monkeypatch.setattr(statement, "account_and_owner", account_of)
     return tmp_path
 
 

@@ -16,21 +16,33 @@ from command_samples import CLUSTER, RUNNING
 from played_guard import charge
 
 from microcluster.accounts.registry import AccountSettings
+from microcluster.accounts.shared import rental as rented
 from microcluster.accounts.shared.account import Extension
 from microcluster.accounts.shared.errors import AccountError
-from microcluster.commands import guard, guard_enforcement, resume, up
+from microcluster.command_line import parts
+from microcluster.commands import up
 from microcluster.config import stack as config
+from microcluster.config.sections import Guard
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.core.home import Home
-from microcluster.guard import rental as rented
+from microcluster.guard import actions, installed, watching
 from microcluster.guard.decision import End, Limits, Verdict
-from microcluster.guard.records import Record
+from microcluster.guard.records import Record, log_of
+from microcluster.guard.watching import follow_run, resume_watched
 from microcluster.lifecycle import locks, pulumi, pulumi_state
 from microcluster.planning.run_cost import Cost
+from microcluster.rental.account import Place
+from microcluster.run import fetch
+from microcluster.run import job as run_job
+from microcluster.run.job import stop_run
+from microcluster.run.report import report_run
 from microcluster.setup.errors import CommandFailed
 from microcluster.setup.progress import Stages
 
 PRICE = Decimal("8.99")
+KNOWN = config.read_file("v100")
+GUARDED = replace(KNOWN, guard=Guard(lease=30))
+NAMES = {stop_run: "stop", resume_watched: "resume", follow_run: "watch", report_run: "report"}
 
 
 def rented_since(minutes: float, now: datetime) -> rented.Rental:
@@ -69,14 +81,19 @@ class Rental:
         return [{}] if self.has_run else []
 
     def part(self, part: Any, **options: Any) -> int:
-        if part is guard_enforcement.fetch_begun:
+        if part is fetch.fetch_begun:
             self.busy = [locks.is_busy(name, Home.of()) for name in ("v100", "v100.guard")]
-            return part.code(**options)
-        if part is guard_enforcement.tidy:
+            return parts.exit_code(part, **options)
+        if part is actions.tidy:
             self.done.append("down discard")
             return self.cancel_code
-        self.done.append(" ".join([part.name, *(name for name, is_set in options.items() if is_set is True)]))
-        return self.fetch_code if part.name == "fetch" else 0
+        self.done.append(" ".join([NAMES[part], *(name for name, is_set in options.items() if is_set is True)]))
+        return 0
+
+    def fetch(self, stack: str, *, everything: bool) -> int:
+        assert everything
+        self.done.append("fetch everything")
+        return self.fetch_code
 
     def within(self, limit_s: float, part: Any, **options: Any) -> int:
         return self.part(part, **options)
@@ -99,24 +116,25 @@ def rental(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rental:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     monkeypatch.setattr(up, "run_part", made.part)
     monkeypatch.setattr(up, "limits_of", lambda stack: made.limits)
-    monkeypatch.setattr(up, "cost_of_stack", lambda stack: Cost(PRICE, PRICE))
-    monkeypatch.setattr(up, "who_looks", lambda stack, home: "A timer holds it to its limits.")
-    monkeypatch.setattr(guard_enforcement, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
-    monkeypatch.setattr(guard_enforcement, "unfetched_runs", made.unfetched)
-    monkeypatch.setattr(guard_enforcement, "run_part", made.part)
-    monkeypatch.setattr(guard_enforcement, "apart", made.within)
-    monkeypatch.setattr(guard_enforcement, "by_account", made.by_account)
-    monkeypatch.setattr(guard_enforcement, "account_and_owner", lambda stack: (None, None))
-    monkeypatch.setattr(guard_enforcement, "place_of", lambda stack: (AccountSettings("softlayer"), None))
-    monkeypatch.setattr(guard_enforcement.StackHands, "rental", lambda hands, limits: made.read())
-    monkeypatch.setattr(guard_enforcement.StackHands, "hold", lambda *limits: None)
+    monkeypatch.setattr(up, "limits_in", lambda section: made.limits)
+    monkeypatch.setattr(up, "cost_of_stack", lambda stack, settings: Cost(PRICE, PRICE))
+    monkeypatch.setattr(up, "who_looks", lambda known, home: "A timer holds it to its limits.")
+    monkeypatch.setattr(fetch, "find_cluster", lambda stack: CLUSTER if made.is_up else None)
+    monkeypatch.setattr(fetch, "unfetched_runs", made.unfetched)
+    monkeypatch.setattr(fetch, "fetch_runs", made.fetch)
+    monkeypatch.setattr(actions, "run_part_apart", made.within)
+    monkeypatch.setattr(actions, "by_account", made.by_account)
+    monkeypatch.setattr(actions, "account_and_owner", lambda stack, settings: (None, None))
+    monkeypatch.setattr(actions, "place_of", lambda stack, settings: Place(AccountSettings("softlayer"), None))
+    monkeypatch.setattr(actions.RentalActions, "rental", lambda hands, limits: made.read())
+    monkeypatch.setattr(actions.RentalActions, "enforce", lambda *limits: None)
     monkeypatch.setattr(up, "outcome_or_none", made.observed)
-    monkeypatch.setattr(guard_enforcement, "asked_apart", made.observed)
+    monkeypatch.setattr(actions, "asked_apart", made.observed)
     return made
 
 
 def ended(sleep: Callable[[float], None] = lambda seconds: time.sleep(0.11), **options: Any) -> int | None:
-    return up.end_rental(Home.of(), "v100", sleep=sleep, **options)
+    return up.end_rental(Home.of(), KNOWN, sleep=sleep, **options)
 
 
 ENDED = ["stop", "fetch everything", "down discard"]
@@ -173,7 +191,7 @@ def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_
 def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rental):
     def look(seconds: float) -> None:
         time.sleep(0.11)
-        guard.guard_of("v100", Home.of(), rental.limits, "timer").watch()
+        watching.guard_of("v100", rental.limits, "timer").watch()
 
     rental.states = ["stopped"]
     assert ended(look) == 1
@@ -197,7 +215,7 @@ def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(rental, c
     said = capsys.readouterr().out
     assert "does not cancel it any more. It goes on costing $8.99 an hour." in said
     assert "`make down STACK=v100` ends it" in said
-    assert not guard.book_of("v100", Home.of()).records(), "no guard is to finish it"
+    assert not log_of("v100", Home.of()).records(), "no guard is to finish it"
 
 
 def test_a_limit_that_is_reached_in_the_wait_cancels_what_cannot_be_fetched_too(rental):
@@ -231,31 +249,30 @@ def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(mo
     done: list[str] = []
     record = Record("watch@here", datetime.now(UTC), Verdict("record", "within its limits"))
     looking = SimpleNamespace(watch=lambda: done.append("told") or record)
-    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(40)))
-    monkeypatch.setattr(guard, "guard_of", lambda *args: looking)
-    monkeypatch.setattr(resume, "cluster_of", lambda stack: replace(CLUSTER, container=None))
-    monkeypatch.setattr(resume, "open_hosts", lambda cluster: [])
-    monkeypatch.setattr(resume, "secrets_for", lambda cluster: {})
-    monkeypatch.setattr(resume.job, "start_job", lambda *args: done.append("started"))
-    assert resume.resume.code(stack="v100") == 0
+    monkeypatch.setattr(watching, "limits_of", lambda stack: Limits(lease_h=Decimal(40)))
+    monkeypatch.setattr(watching, "guard_of", lambda *args: looking)
+    monkeypatch.setattr(watching, "cluster_of", lambda stack: replace(CLUSTER, container=None))
+    monkeypatch.setattr(run_job, "open_hosts", lambda cluster: [])
+    monkeypatch.setattr(run_job, "secrets_for", lambda cluster: {})
+    monkeypatch.setattr(run_job.job, "start_job", lambda *args: done.append("started"))
+    assert watching.resume_watched("v100") == 0
     assert done == ["told", "started"]
 
 
 def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch):
     done: list[str] = []
     monkeypatch.setattr(up, "outcome_or_none", lambda stack: replace(RUNNING, state="stopped"))
-    monkeypatch.setattr(up, "run_part", lambda part, **options: done.append(part.name) or 0)
-    assert up._follow("v100", Stages(), ends=True) == 0
+    monkeypatch.setattr(up, "run_part", lambda part, **options: done.append(NAMES[part]) or 0)
+    assert up._follow(KNOWN, Stages(), ends=True) == 0
     assert done == ["resume", "watch", "report"]
 
 
 @pytest.mark.parametrize(("codes", "looks"), [([3, 3, 0], 3), ([1], 1)])
 def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until_it_can(monkeypatch, codes, looks):
     waited, left = [], list(codes)
-    monkeypatch.setattr(guard, "run_part", lambda part, stack: left.pop(0))
-    monkeypatch.setattr(guard, "limits_of", lambda stack: looks)
-    monkeypatch.setattr(guard, "book_of", lambda stack, home: SimpleNamespace(newest=lambda: None))
-    assert guard.bring_to_its_end("v100", waited.append) == codes[-1]
+    monkeypatch.setattr(watching, "run_part", lambda part, stack: left.pop(0))
+    monkeypatch.setattr(watching, "log_of", lambda stack, home: SimpleNamespace(newest=lambda: None))
+    assert watching.bring_to_its_end("v100", waited.append) == codes[-1]
     assert len(waited) == looks - 1
 
 
@@ -264,11 +281,10 @@ def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit(
     now, waited = datetime.now(UTC), []
     due = End("lease", now + timedelta(seconds=early_s), now + timedelta(hours=3))
     found = [Verdict(step, "", due=due) for step in ("warn", "warn", "over")]
-    monkeypatch.setattr(guard, "run_part", lambda part, stack: 0)
-    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(30)))
+    monkeypatch.setattr(watching, "run_part", lambda part, stack: 0)
     book = SimpleNamespace(newest=lambda: SimpleNamespace(verdict=found.pop(0), at=now, unread=""))
-    monkeypatch.setattr(guard, "book_of", lambda stack, home: book)
-    assert guard.bring_to_its_end("v100", waited.append) == 0
+    monkeypatch.setattr(watching, "log_of", lambda stack, home: book)
+    assert watching.bring_to_its_end("v100", waited.append) == 0
     assert len(waited) == looks - 1
 
 
@@ -322,7 +338,7 @@ def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:
     guest = {"urn": "urn:a::b::softlayer:index:VirtualGuest::gpu-0", "type": "softlayer:index:VirtualGuest", "id": "7"}
     resources = [{**guest, "custom": True}]
     state.write_text(json.dumps({"version": 3, "checkpoint": {"latest": {"resources": resources}}}))
-    return up._update(place, "v100", ends=ends)
+    return up._update(place, KNOWN, ends=ends)
 
 
 def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_itself(monkeypatch, tmp_path):
@@ -336,16 +352,17 @@ def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pulumi, "run", press)
-    assert up._update(Home(tmp_path, tmp_path), "v100", ends=True) == 130
+    assert up._update(Home(tmp_path, tmp_path), KNOWN, ends=True) == 130
     assert "`make up STACK=v100 DOWN=1` continues from there" in capsys.readouterr().out
 
 
 def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(tmp_path, monkeypatch):
     now = datetime.now(UTC)
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
-    book = guard.book_of("v100", Home(tmp_path, tmp_path))
+    book = log_of("v100", Home(tmp_path, tmp_path))
     book.write(Record("watch@here", now, Verdict("record", "within its limits", due=due), rented_since(30, now)))
-    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits())
-    monkeypatch.setattr(guard, "_every_minute", lambda stack, home: ("a timer, last seen to look 9 s ago", True))
-    said = guard.who_looks("v100", Home(tmp_path, tmp_path))
+    monkeypatch.setattr(
+        installed, "every_minute", lambda stack, home: installed.TimerLooks("a timer, last seen to look 9 s ago", True)
+    )
+    said = installed.who_looks(GUARDED, Home(tmp_path, tmp_path))
     assert f"{due.begin:%H:%M} UTC (lease), until when it costs at most $17.98 more" in said

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import invoke
 import pytest
 from breaking_server import answer, breaking_server
 from command_samples import CLUSTER
@@ -17,9 +18,13 @@ from fake_machine import FACTS
 
 import fabfile
 from microcluster.accounts.shared import api_calls
-from microcluster.commands import command_line, logs, ssh, stack_outputs, watch
+from microcluster.command_line import parts
+from microcluster.command_line.command import command
+from microcluster.commands import logs, ssh
 from microcluster.core import stack_keys as keys
 from microcluster.remote.host import wait_for_ssh
+from microcluster.run import cluster as run_cluster
+from microcluster.run import watch
 
 pytestmark = pytest.mark.timeout(60)
 LOCAL = ("setup", "engine", "images", "emulator", "preview", "up", "down")
@@ -96,7 +101,7 @@ def stands(monkeypatch, account_file: Path, home: Path) -> None:
         rank_key_file=str(home / "keys" / "local" / "rank_ed25519"),
         account_config_file=str(account_file),
     )
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: up.to_json()})
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {run_cluster.pulumi.OUTPUT: up.to_json()})
     monkeypatch.setattr(watch, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(logs, "LOST_LIMIT_S", -1)
     monkeypatch.setattr(wait_for_ssh, "__defaults__", (0.1,))
@@ -108,7 +113,7 @@ def run(name: str, text: str, **more: object) -> int:
     wanted = inspect.signature(task.body).parameters
     known = {"node": FACTS.name, "file": text, "yes": True, "cancel": True, "port": "16006", **more}
     with pytest.raises(SystemExit) as end:
-        task.body(command_line.invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
+        task.body(invoke.Context(), **{key: value for key, value in known.items() if key in wanted})
     return end.value.code
 
 
@@ -121,7 +126,7 @@ def test_a_verb_that_asks_the_account_ends_with_a_sentence_however_that_fails(  
         if name == "status":
             stands(monkeypatch, file, home)
         else:
-            monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {})
+            monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {})
         code = run(name, text)
     said = capsys.readouterr()
     assert code in (1, 2, 3), said
@@ -152,12 +157,12 @@ def test_a_stack_that_is_up_keeps_its_key_whatever_its_account_leaves_out(home, 
 
 
 def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(home, monkeypatch, capsys):
-    monkeypatch.setattr(command_line, "kept", lambda: {"SL_API_KEY": API_KEY})
+    monkeypatch.setattr(parts, "kept", lambda: {"SL_API_KEY": API_KEY})
 
     def cancel_all():
         raise TypeError(f"unsupported \x1b[2J {API_KEY}")
 
-    assert command_line.command(cancel_all).code() == 1
+    assert command(cancel_all).code() == 1
     said, file = capsys.readouterr().err, home / "cache" / "logs" / "fab-cancel-all-error.log"
     assert said.startswith("fab cancel-all: TypeError: unsupported  (secret). This is a mistake in the program")
     assert str(file) in said and "fab receipt" in said
@@ -166,5 +171,5 @@ def test_an_unexpected_error_names_command_type_and_the_file_with_its_traceback(
     file.unlink()
     file.parent.rmdir()
     file.parent.write_text("a file where a folder should be")
-    told = command_line.unforeseen("fab sweep", KeyError("id"))
+    told = parts.unforeseen("fab sweep", KeyError("id"))
     assert "KeyError: 'id'" in told and "could not be written" in told

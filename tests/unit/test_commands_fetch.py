@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from microcluster.commands import fetch
 from microcluster.remote.inventory import Inventory, RemoteFile
+from microcluster.run import fetch
 from microcluster.setup import environment
 
 FILES = {

@@ -1,5 +1,6 @@
 """What a person is told of the guard that looks every minute: `fab guard --install`, `--status`, Ctrl-C and `make up`."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -7,16 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from microcluster.commands import guard
 from microcluster.config import stack as config
+from microcluster.config.sections import Guard
 from microcluster.core import stack_keys
 from microcluster.core.home import Home
-from microcluster.guard.decision import End, Limits, Verdict
-from microcluster.guard.records import Record, called
+from microcluster.guard import installed
+from microcluster.guard.decision import End, Verdict
+from microcluster.guard.records import Record, called, log_of
 from microcluster.setup.errors import CommandFailed
 
 CRONS = "a line of cron, marked `# microcluster-guard-v100-1a2b3c4d`"
 GONE = f"{CRONS}, which can no longer run: /left/.venv/bin/fab is gone"
+
+
+GUARDED = dataclasses.replace(config.read_file("v100"), guard=Guard(lease=30))
 
 
 @dataclass
@@ -45,7 +50,7 @@ class Timer:
         """Write what a guard that a timer starts writes."""
         at = datetime.now(UTC) - timedelta(seconds=ago_s)
         verdict = Verdict("record", "within its limits", code=code, due=due)
-        guard.book_of("v100", self.home).write(Record(called("timer"), at, verdict))
+        log_of("v100", self.home).write(Record(called("timer"), at, verdict))
 
 
 @pytest.fixture
@@ -53,16 +58,15 @@ def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
     made = Timer(Home(tmp_path, tmp_path))
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     stack_keys.ensure(tmp_path / "keys" / "v100", "v100")
-    monkeypatch.setattr(guard.timer, "timer", lambda job: made)
-    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits())
-    monkeypatch.setattr(guard.account_opening, "why_no_key", lambda *names, exported: None)
+    monkeypatch.setattr(installed.timer, "timer", lambda job: made)
+    monkeypatch.setattr(installed.account_opening, "why_no_key", lambda *names, exported: None)
     return made
 
 
 def test_a_timer_that_was_seen_to_look_is_believed(timer):
     timer.standing = (CRONS, True)
     timer.looked(ago_s=26)
-    said = guard.who_looks("v100", timer.home)
+    said = installed.who_looks(GUARDED, timer.home)
     assert said.startswith(f"{CRONS}, last seen to look 26 s ago, holds it to its limits")
     assert "--install" not in said
 
@@ -80,23 +84,23 @@ def test_a_timer_that_does_not_look_holds_nothing(timer, capsys, standing, ago_s
     timer.standing = standing
     if ago_s:
         timer.looked(ago_s)
-    said = guard.who_looks("v100", timer.home)
+    said = installed.who_looks(GUARDED, timer.home)
     assert said.startswith(says) and said.endswith("`fab guard --install --stack v100` does.")
     is_there = bool(standing[0])
-    assert guard._status("v100", timer.home, as_json=False) == is_there  # Where there should be none, none is late.
+    assert installed.show("v100", timer.home, as_json=False) == is_there  # Where there should be none, none is late.
     assert ("IT HAS NOT LOOKED LATELY" in capsys.readouterr().out) == is_there
 
 
 def test_the_status_says_when_the_timer_was_seen(timer, capsys):
     timer.standing = (CRONS, True)
     timer.looked(ago_s=26)
-    assert guard._status("v100", timer.home, as_json=False) == 0
+    assert installed.show("v100", timer.home, as_json=False) == 0
     assert f"every minute: {CRONS}, last seen to look 26 s ago" in capsys.readouterr().out
 
 
 def test_a_crontab_that_cannot_be_read_is_said_and_holds_nothing(timer, capsys):
     timer.unread = CommandFailed("reading the crontab: permission denied.")
-    assert guard.who_looks("v100", timer.home).startswith("Nobody holds")
+    assert installed.who_looks(GUARDED, timer.home).startswith("Nobody holds")
     assert "permission denied" in capsys.readouterr().err
 
 
@@ -111,7 +115,7 @@ def test_before_an_order_it_is_said_whether_a_timer_was_seen(timer, monkeypatch,
     monkeypatch.setenv("MICROCLUSTER_HOME", str(timer.home.root))
     timer.standing = standing
     values = config.read_values(config.path_of("v100"))
-    guard.say_limits(config.parse("v100", values | {"microcluster:guard": {"lease": 30}}))
+    installed.say_limits(config.parse("v100", values | {"microcluster:guard": {"lease": 30}}))
     assert says in capsys.readouterr().out
 
 
@@ -119,7 +123,7 @@ def test_before_an_order_it_is_said_whether_a_timer_was_seen(timer, monkeypatch,
 def test_an_installed_timer_is_proved_by_what_it_saw(timer, capsys, verdict_code, line_code, code):
     timer.looked(ago_s=60)
     timer.at_proof = lambda: timer.looked(code=verdict_code) or line_code
-    assert guard._install("v100", timer.home) == code
+    assert installed.install("v100", timer.home) == code
     assert "guard of stack v100: within its limits" in capsys.readouterr().out
 
 
@@ -128,4 +132,4 @@ def test_a_timer_that_ran_and_saw_nothing_is_not_proved(timer, ago_s):
     if ago_s:
         timer.looked(ago_s)
     with pytest.raises(CommandFailed, match="was not seen to look"):
-        guard._install("v100", timer.home)
+        installed.install("v100", timer.home)

@@ -7,8 +7,8 @@ import pytest
 from command_samples import CLUSTER
 
 from microcluster.commands import logs
-from microcluster.commands.command_line import CommandFailed
 from microcluster.remote.errors import Completed, UnreachableError
+from microcluster.setup.errors import CommandFailed
 
 
 class Launcher:

@@ -11,15 +11,15 @@ from microcluster.accounts.shared.account import Identity, Resource, Terms
 from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.receipt import Charge
+from microcluster.accounts.shared.rental import Rental, last_rental, named_rental, rentals
 from microcluster.commands import sweep as sweeping
-from microcluster.commands.command_line import UNKNOWN, UserMistake
-from microcluster.commands.holdings import Compared, compare, differences
-from microcluster.commands.receipt import price
 from microcluster.commands.sweep import choose, orphaned
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.core.home import Owner
-from microcluster.guard.rental import Rental, last_rental, named_rental, rentals
 from microcluster.lifecycle.pulumi_state import Held, Snapshot
+from microcluster.rental.holdings import Compared, compare, differences
+from microcluster.rental.receipt import price
+from microcluster.setup.errors import UNKNOWN, UserMistake
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
 MINE, YOURS = Owner("local", "1f3a9c42"), Owner("v100", "0badcafe")

@@ -8,9 +8,12 @@ from command_samples import CLUSTER, COST, RUNNING
 from rich.live import Live
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import command_line, logs, stack_outputs, watch
+from microcluster.command_line import parts
+from microcluster.commands import logs
 from microcluster.display import run_text
 from microcluster.display.console import PlainConsole
+from microcluster.run import cluster as run_cluster
+from microcluster.run import watch
 
 NASTY = "[/b] old [/data] \x1b[2J\x1b]0;t\x07\x9b31m\u202eend"
 SHOWN = "[/b] old [/data] end"
@@ -46,7 +49,7 @@ def test_watch_shows_a_line_of_a_machine_as_it_is_written(outcome, capsys):
 
 
 def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {stack_outputs.pulumi.OUTPUT: CLUSTER.to_json()})
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {run_cluster.pulumi.OUTPUT: CLUSTER.to_json()})
     monkeypatch.setattr(logs.LogEnd, "read", lambda self: f"step 1\r\n{NASTY}\n".encode())
     logs.logs.code()
     assert capsys.readouterr().out == f"step 1\n{SHOWN}\n"
@@ -55,7 +58,7 @@ def test_logs_write_no_control_sequence_through(tmp_path, monkeypatch, capsys):
 def test_a_question_shows_names_as_they_are_written(monkeypatch):
     asked = []
     monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "no")
-    assert not command_line.agrees(f"Cancel {NASTY}?")
+    assert not parts.agrees(f"Cancel {NASTY}?")
     assert is_plain(asked[0])
 
 

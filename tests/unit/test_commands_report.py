@@ -15,12 +15,16 @@ from frozen import compare, with_names
 from sampled_run import SampledRun
 
 from microcluster.accounts.shared.errors import ProviderError
-from microcluster.commands import command_line, fetch, status
-from microcluster.commands import report as module
+from microcluster.command_line import parts
+from microcluster.commands import status as shown
+from microcluster.commands.report import report
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.errors import Completed
 from microcluster.remote.inventory import Inventory
 from microcluster.remote.job import AGENT
+from microcluster.run import fetch
+from microcluster.run import report as module
+from microcluster.run import status as run_status
 from microcluster.setup import environment
 from tests.tiny_checkpoint import save
 
@@ -75,12 +79,12 @@ def machine(tmp_path, monkeypatch):
 
 
 def answers(capsys) -> dict[str, str]:
-    module.report.code(stack="local", as_json=True)
+    report.code(stack="local", as_json=True)
     return {one["question"]: one["answer"] for one in json.loads(capsys.readouterr().out)["answers"]}
 
 
 def test_the_eleven_questions_are_headings_of_the_page_in_their_order(machine, tmp_path):
-    assert module.report.code(stack="local") == 0
+    assert report.code(stack="local") == 0
     [page] = (tmp_path / "artifacts").rglob("report.html")
     expected = [f"{number}. {question}" for number, question in enumerate(QUESTIONS, start=1)]
     assert re.findall("<h3>(.*?)</h3>", page.read_text()) == expected
@@ -88,7 +92,7 @@ def test_the_eleven_questions_are_headings_of_the_page_in_their_order(machine, t
 
 
 def test_the_screen_shows_the_numbered_answers(machine, capsys):
-    module.report.code(stack="local")
+    report.code(stack="local")
     shown = capsys.readouterr().out
     assert " 4. Were the GPUs fully used? Yes: gpu-0 98 %, gpu-1 98 % on average" in shown
     assert "11. How does a step relate to the network" in shown
@@ -101,9 +105,10 @@ def test_every_question_of_a_whole_run_has_an_answer(machine, capsys):
 
 
 def test_what_report_and_status_print_of_a_recorded_run_is_frozen(machine, tmp_path, monkeypatch, capsys):
-    for name in ("find_cluster", "launcher_of", "cost_of"):
-        monkeypatch.setattr(status, name, getattr(module, name))
-    for command, verb in (("report", module.report), ("status", status.status)):
+    monkeypatch.setattr(shown, "cost_of", module.cost_of)
+    for name in ("find_cluster", "launcher_of"):
+        monkeypatch.setattr(run_status, name, getattr(module, name))
+    for command, verb in (("report", report), ("status", shown.status)):
         for as_json, kind in ((False, "txt"), (True, "json")):
             code = verb.code(stack="local", as_json=as_json)
             said = capsys.readouterr()
@@ -130,7 +135,7 @@ def test_when_the_machines_are_gone_the_same_answers_come_from_what_was_fetched(
     there = answers(capsys)
     shutil.rmtree(machine)
     assert answers(capsys) == there
-    assert module.report.code(stack="local") == 0
+    assert report.code(stack="local") == 0
     said = capsys.readouterr()
     assert "nothing of stack local is rented; read from its machines at 20" in said.err
     assert "11. How does a step" in said.out
@@ -143,7 +148,7 @@ def fetched(machine, monkeypatch):
     monkeypatch.setattr(fetch, "open_hosts", lambda cluster: [Launcher(machine)])
     monkeypatch.setattr(fetch, "_inventories", lambda *hosts, **asked: [Inventory(CLUSTER.run, "0a1b2c")])
     monkeypatch.setattr(fetch, "_fetch", lambda *run, **asked: {"failed": {}})
-    return lambda: command_line.run_part(fetch.fetch, stack="local")
+    return lambda: parts.run_part(fetch.fetch_runs, stack="local")
 
 
 def test_a_fetch_leaves_the_report_for_when_the_machines_are_gone(machine, fetched, capsys):
@@ -164,7 +169,7 @@ def test_a_report_that_fails_fails_no_fetch(machine, fetched, monkeypatch, capsy
 
 def test_without_machines_and_a_fetched_run_the_next_command_is_said(machine, capsys):
     shutil.rmtree(machine)
-    assert module.report.code(stack="local") == 2
+    assert report.code(stack="local") == 2
     assert "Stack local is not up" in (said := capsys.readouterr().err) and "make up STACK=local" in said
 
 
@@ -174,7 +179,7 @@ def test_a_report_of_an_earlier_version_is_shown_as_far_as_it_goes(machine, tmp_
     folder.mkdir(parents=True)
     old = {"run": "abcdef012345", "state": "finished", "reason": None, "checkpoint_files": []}
     (folder / "report.json").write_text(json.dumps({**old, "answers": [{"question": "Why?", "answer": "So."}]}))
-    assert module.report.code(stack="local") == 0
+    assert report.code(stack="local") == 0
     assert "1. Why? So." in capsys.readouterr().out
 
 
@@ -182,7 +187,7 @@ def test_the_page_of_a_run_at_weights_and_biases_is_a_link(machine, tmp_path, ca
     url = "https://wandb.ai/me/project/runs/abc"
     with (machine / "progress.jsonl").open("a") as file:
         file.write(json.dumps({"event": "wandb", "text": url}) + "\n")
-    module.report.code(stack="local")
+    report.code(stack="local")
     assert f"W&B run:         {url}" in capsys.readouterr().out
     [page] = (tmp_path / "artifacts").rglob("report.html")
     assert f'<a href="{url}" rel="noreferrer">{url}</a>' in page.read_text()

@@ -13,11 +13,11 @@ from fake_machine import FakeMachine
 from launching import transformer
 
 from microcluster.commands import tensorboard as module
-from microcluster.commands.command_line import UserMistake
 from microcluster.commands.tensorboard import SERVER, free_port, tunnel_argv
 from microcluster.core.polling import wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.setup import environment
+from microcluster.setup.errors import UserMistake
 
 
 def test_a_port_that_somebody_else_has_is_named_and_left_alone() -> None:

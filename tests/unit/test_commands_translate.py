@@ -12,13 +12,13 @@ from fake_machine import FakeMachine
 from launching import HERE, transformer
 
 from microcluster.commands import translate
-from microcluster.commands.command_line import UserMistake
 from microcluster.commands.translate import checkpoint_at, lines_of, model_for
 from microcluster.jobs import openseq2seq_translation
 from microcluster.remote import translation
 from microcluster.remote.errors import Completed, RemoteError
 from microcluster.remote.inventory import Inventory, RemoteFile
 from microcluster.remote.translation import Model, model_of
+from microcluster.setup.errors import UserMistake
 from tests.tiny_checkpoint import DATA, save
 
 ROOT = Path(__file__).parents[2]

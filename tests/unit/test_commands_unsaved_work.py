@@ -9,10 +9,10 @@ import pytest
 from command_samples import CLUSTER
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands import unsaved_work
-from microcluster.commands.unsaved_work import judge, machines_taken, save_before_destroy, save_before_update
 from microcluster.core.home import Home
 from microcluster.lifecycle import pulumi
+from microcluster.run import unsaved_work
+from microcluster.run.unsaved_work import judge, machines_taken, save_before_destroy, save_before_update
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
 
@@ -113,7 +113,7 @@ def settled(monkeypatch, stake, choice=None, fetch_code=0):
     monkeypatch.setattr(unsaved_work, "apart", lambda limit_s, function, stack: [stake] if stake else [])
 
     def fetch(part, **options):
-        ran.append((part.name, options))
+        ran.append((part.__name__, options))
         return fetch_code
 
     monkeypatch.setattr(unsaved_work, "run_part", fetch)
@@ -128,7 +128,11 @@ def test_without_a_word_nothing_is_touched_and_both_ways_are_named(monkeypatch):
 
 @pytest.mark.parametrize(
     ("stake", "choice", "ran"),
-    [(STAKE, "fetch", [("fetch", {"stack": "v100", "everything": True})]), (STAKE, "discard", []), (None, None, [])],
+    [
+        (STAKE, "fetch", [("fetch_runs", {"stack": "v100", "everything": True})]),
+        (STAKE, "discard", []),
+        (None, None, []),
+    ],
 )
 def test_what_a_person_has_said_is_done_and_without_a_loss_nothing_is_asked(monkeypatch, stake, choice, ran):
     assert settled(monkeypatch, stake, choice) == ran

@@ -12,13 +12,15 @@ from command_samples import CLUSTER, COST, RUNNING
 from fake_machine import FakeMachine
 from test_analysis_run_state import seen
 
-from microcluster.commands import guard, logs, watch
-from microcluster.commands.guard import LimitReached
-from microcluster.commands.status import status_text
+from microcluster.commands import logs
 from microcluster.display import run_text
+from microcluster.guard import watching
 from microcluster.guard.decision import End, Limits, Verdict
+from microcluster.guard.watching import LimitReached
 from microcluster.planning.run_cost import Cost
 from microcluster.remote.errors import UnreachableError
+from microcluster.run import watch
+from microcluster.run.status import status_text
 
 ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted": "an answer", "verdict": "ok"}
 
@@ -101,7 +103,7 @@ def test_watch_says_once_how_the_settled_pace_compares_and_what_the_rest_costs(c
 def test_ctrl_c_ends_the_watching_and_says_that_the_job_goes_on_and_costs(monkeypatch, capsys):
     monkeypatch.setattr(watch, "cluster_of", lambda stack: CLUSTER)
     monkeypatch.setattr(watch, "launcher_of", lambda cluster: Launcher(KeyboardInterrupt()))
-    assert watch.watch.code(stack="local") == 130
+    assert watch.watch_run("local", lambda outcome: None) == 130
     said = capsys.readouterr().out
     assert "The job keeps running, and the machines keep costing money" in said
     assert "fab watch --stack local" in said and "fab stop --stack local" in said
@@ -157,9 +159,9 @@ def test_a_run_that_the_machines_have_stopped_for_a_limit_is_looked_at_without_w
     due = End("lease", datetime.now(UTC), datetime.now(UTC))
     verdict = Verdict("end", "", reason="lease", fetch_by=due.last, due=due)
     looking = SimpleNamespace(watch=lambda: SimpleNamespace(verdict=verdict))
-    monkeypatch.setattr(guard, "limits_of", lambda stack: Limits(lease_h=Decimal(1)))
-    monkeypatch.setattr(guard, "guard_of", lambda *args: looking)
-    hold = guard.limit_watch("local")
+    monkeypatch.setattr(watching, "limits_of", lambda stack: Limits(lease_h=Decimal(1)))
+    monkeypatch.setattr(watching, "guard_of", lambda *args: looking)
+    hold = watching.limit_watch("local")
     hold(dataclasses.replace(RUNNING, state="stopped", cause="stopped by a person"))
     with pytest.raises(LimitReached):
         hold(dataclasses.replace(RUNNING, state="stopped", cause="lease-over"))

@@ -267,14 +267,14 @@ def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
 def test_the_mark_comes_from_the_public_key_or_the_error_names_setup(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     with pytest.raises(config.ConfigError, match="make setup"):
-        config.owner("dev")
+        config.keys_of("dev")
     keys = tmp_path / "keys" / "dev"
     keys.mkdir(parents=True)
     (keys / "id_ed25519.pub").write_text("ssh-ed25519 AAAAC3Nz me@laptop\n")
-    owner = config.owner("dev")
-    assert owner.public_key == "ssh-ed25519 AAAAC3Nz"
-    assert owner.mark == owner_mark("ssh-ed25519 AAAAC3Nz")
-    assert len(owner.mark) == 8
+    made = config.keys_of("dev")
+    assert made.public_key == "ssh-ed25519 AAAAC3Nz"
+    assert made.owner.mark == owner_mark("ssh-ed25519 AAAAC3Nz")
+    assert len(made.owner.mark) == 8
 
 
 def test_a_renewed_key_keeps_the_mark_and_a_damaged_mark_is_refused(tmp_path, monkeypatch) -> None:
@@ -283,10 +283,10 @@ def test_a_renewed_key_keeps_the_mark_and_a_damaged_mark_is_refused(tmp_path, mo
     keys.mkdir(parents=True)
     (keys / "id_ed25519.pub").write_text("ssh-ed25519 AAAAnew me@laptop\n")
     (keys / "mark").write_text("1f3a9c42\n")
-    assert (config.owner("dev").mark, config.owner("dev").public_key) == ("1f3a9c42", "ssh-ed25519 AAAAnew")
+    assert (config.keys_of("dev").owner.mark, config.keys_of("dev").public_key) == ("1f3a9c42", "ssh-ed25519 AAAAnew")
     (keys / "mark").write_text("lost")
     with pytest.raises(config.ConfigError, match="it is not eight hex digits"):
-        config.owner("dev")
+        config.keys_of("dev")
 
 
 def test_leaving_out_the_preflight_needs_a_reason() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from test_config import V100
 
-from microcluster.commands.guard import say_limits
 from microcluster.config import stack as config
+from microcluster.guard.installed import say_limits
 from microcluster.planning.prediction import ALONE
 from microcluster.planning.run_cost import GUARD_RESERVE_H, smallest_budget
 

@@ -4,8 +4,9 @@ import pytest
 from command_samples import CLUSTER, COST, RUNNING
 from fake_machine import FakeMachine
 
-from microcluster.commands import status
+from microcluster.commands import status as shown
 from microcluster.display import preflight_table
+from microcluster.run import status
 
 NODES = [f"gpu-{number}" for number in range(8)]
 
@@ -41,9 +42,9 @@ def test_equal_rows_of_many_nodes_are_one_row_and_others_stay():
 @pytest.mark.parametrize("asked", [True, False])
 def test_status_shows_every_check_to_who_asks_for_it(asked, monkeypatch, capsys):
     monkeypatch.setattr(status, "find_cluster", lambda stack: CLUSTER)
-    monkeypatch.setattr(status, "cost_of", lambda cluster: COST)
+    monkeypatch.setattr(shown, "cost_of", lambda cluster: COST)
     monkeypatch.setattr(status, "launcher_of", lambda cluster: FakeMachine())
     outcome = status.Outcome(**{**vars(RUNNING), "checks": tuple(GOOD)})
     monkeypatch.setattr(status.job, "observe", lambda launcher, cluster: outcome)
-    status.status.code(preflight=asked)
+    shown.status.code(preflight=asked)
     assert ("gpu-0 .. gpu-7" in capsys.readouterr().out) is asked

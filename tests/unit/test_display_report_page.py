@@ -14,12 +14,12 @@ from microcluster.analysis.bottleneck import Link
 from microcluster.analysis.records import Curves
 from microcluster.analysis.run_questions import Answer
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.report import _bill_row, _checkpoint_answers
 from microcluster.display import report_page, run_text
 from microcluster.display.report_page import page
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
 from microcluster.planning.run_cost import Cost
 from microcluster.remote.report_records import Checkpoint, Records
+from microcluster.run.report import _bill_row, _checkpoint_answers
 
 JOB = transformer()
 IMAGE = Container("c", "r.test/i:t")

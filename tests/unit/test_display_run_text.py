@@ -6,10 +6,10 @@ import json
 from command_samples import CLUSTER, COST, RUNNING
 
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.status import status_facts, status_text
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import Prediction
 from microcluster.planning.run_cost import Cost
+from microcluster.run.status import status_facts, status_text
 
 
 def report(*run) -> str:

@@ -8,9 +8,9 @@ import pytest
 from played_guard import BEGAN, World, guard, look, ran, watch
 
 from microcluster.accounts.shared.account import Extension, Terms
+from microcluster.accounts.shared.rental import Rental
 from microcluster.guard.decision import NEVER_S, Limits
-from microcluster.guard.records import Book
-from microcluster.guard.rental import Rental
+from microcluster.guard.records import GuardLog
 from microcluster.setup.errors import FAILED, UNKNOWN
 
 LEASE = Limits(lease_h=Decimal(3))
@@ -243,10 +243,10 @@ def test_an_end_that_was_begun_goes_on_however_the_account_dates_its_beginning(w
     world.terms, alone = Terms(int(BEGAN.timestamp())), guard(world, LEASE)
     world.run, world.fails = ran("finished"), "the disk is full"
     look(alone)
-    begun = world.book.newest().begun
+    begun = world.log_of_guards.newest().begun
     world.opened = [each - timedelta(seconds=1) for each in world.opened]
     look(alone)
-    assert begun and world.book.newest().begun.at == begun.at
+    assert begun and world.log_of_guards.newest().begun.at == begun.at
 
 
 def test_a_lease_that_is_new_in_the_stack_file_waits_for_the_next_up(world):
@@ -277,7 +277,7 @@ def test_a_guard_whose_record_cannot_be_written_still_ends_the_lease(world, monk
     """Finding A2: a full or read-only home stopped it before the cancellation."""
     closed = tmp_path / "file"
     closed.touch()
-    world.book = Book(closed / "guards")
+    world.log_of_guards = GuardLog(closed / "guards")
     watch(world, guard(world, LEASE), hours=5)
     assert world.is_over and world.last_end <= LEASE_ENDS + SLACK
 

@@ -8,6 +8,7 @@ import pytest
 from played_guard import BEGAN, RATE, charge, ran
 
 from microcluster.accounts.shared.account import Extension, Terms
+from microcluster.accounts.shared.rental import Rental
 from microcluster.analysis.run_state import Outcome
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.guard.decision import (
@@ -20,7 +21,6 @@ from microcluster.guard.decision import (
     decide,
     first_end,
 )
-from microcluster.guard.rental import Rental
 from microcluster.setup.errors import FAILED, UNKNOWN
 
 RUNNING = ran("running", idle_s=0.0, armed=True)

@@ -21,13 +21,17 @@ from microcluster.accounts.registry import AccountSettings
 from microcluster.accounts.shared.account import Account, Extension, Identity, Resource
 from microcluster.accounts.shared.journal import Journal
 from microcluster.accounts.shared.opened_account import OpenedAccount
-from microcluster.commands import apart, guard, guard_enforcement, status
+from microcluster.accounts.shared.rental import Rental
+from microcluster.command_line import apart
+from microcluster.commands import guard
 from microcluster.core.home import Home, Owner
 from microcluster.core.polling import wait_until
+from microcluster.guard import actions, installed, texts, watching
 from microcluster.guard.decision import Limits, Verdict
-from microcluster.guard.records import Book, Record
-from microcluster.guard.rental import Rental
+from microcluster.guard.records import GuardLog, Record
 from microcluster.lifecycle import locks
+from microcluster.rental.account import Place
+from microcluster.run import status
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed
 
@@ -73,13 +77,12 @@ class Played(Account):
 def look(monkeypatch, tmp_path):
     """Return what a guard finds in an account."""
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    monkeypatch.setattr(guard_enforcement, "find_cluster", lambda stack: None)
-    monkeypatch.setattr(guard_enforcement, "asked_apart", lambda stack: RUNNING)
+    monkeypatch.setattr(actions, "asked_apart", lambda stack: RUNNING)
 
     def found(account, limits):
-        monkeypatch.setattr(guard_enforcement, "account_and_owner", lambda stack: (OpenedAccount(account), OWNER))
-        monkeypatch.setattr(guard_enforcement, "place_of", lambda stack: (AccountSettings("softlayer"), OWNER))
-        return guard.guard_of("v100", Home.of(), limits, "timer").see()
+        monkeypatch.setattr(actions, "account_and_owner", lambda stack, settings: (OpenedAccount(account), OWNER))
+        monkeypatch.setattr(actions, "place_of", lambda stack, settings: Place(AccountSettings("softlayer"), OWNER))
+        return watching.guard_of("v100", limits, "timer").see()
 
     return found
 
@@ -126,7 +129,7 @@ def test_a_drive_that_is_kept_between_two_rentals_begins_neither_and_costs_only_
 
 def test_a_program_reads_what_is_spent_and_since_when_without_adding_charges_up(look):
     began = datetime.now(UTC) - 2 * HOUR
-    found = guard.facts(look(Played(charge(began, so_far=12)), Limits(lease_h=Decimal(30))))["rental"]
+    found = texts.facts(look(Played(charge(began, so_far=12)), Limits(lease_h=Decimal(30))))["rental"]
     shown = [found[key] for key in ("began", "spent", "per_hour", "currency")]
     assert shown == [began.isoformat(), 12, 4, "USD"]
 
@@ -184,11 +187,11 @@ def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     for name, value in {
         "use_own_backend": lambda home: None,
-        "limits_of": lambda stack: Limits(),
-        "guard_of": lambda *args: SimpleNamespace(book=Book(tmp_path), who="guard@here", look=lambda: ended),
+        "limits_known": lambda stack, home: Limits(),
+        "guard_of": lambda *args: SimpleNamespace(log=GuardLog(tmp_path), who="guard@here", look=lambda: ended),
     }.items():
-        monkeypatch.setattr(guard, name, value)
-    monkeypatch.setattr(guard.timer, "timer", lambda job: SimpleNamespace(remove=refuse))
+        monkeypatch.setattr(watching, name, value)
+    monkeypatch.setattr(installed.timer, "timer", lambda job: SimpleNamespace(remove=refuse))
     assert guard.guard.code(stack="v100", as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["why"] == "the job has finished: cancelled"
 
@@ -203,7 +206,7 @@ def test_who_looks_often_leaves_no_connection_to_the_machines_open(monkeypatch):
 
 
 def test_what_a_machine_says_of_a_run_comes_whole_from_another_process():
-    assert guard_enforcement.OUTCOME.validate_python(from_json(to_json(RUNNING))) == RUNNING
+    assert actions.OUTCOME.validate_python(from_json(to_json(RUNNING))) == RUNNING
 
 
 def test_what_takes_too_long_or_fails_is_ended_and_unknown(tmp_path, monkeypatch):
@@ -222,7 +225,7 @@ def test_what_takes_too_long_or_fails_is_ended_and_unknown(tmp_path, monkeypatch
 
 def test_only_a_guard_that_has_been_at_work_for_long_is_interrupted(tmp_path, monkeypatch):
     interrupted = []
-    hands = guard_enforcement.StackHands("v100", Home(tmp_path, tmp_path))
+    hands = actions.RentalActions("v100", Home(tmp_path, tmp_path))
     monkeypatch.setattr(locks, "interrupt_holder", lambda stack, home: interrupted.append(stack))
     with locks.alone_on("v100.guard", "fab guard", hands.home):
         with hands.alone(longest_s=1800) as mine:

@@ -17,30 +17,30 @@ from microcluster.accounts.shared.resource import _check_budget
 from microcluster.accounts.softlayer.account import _claim_of, claim_notes
 from microcluster.core.home import Owner, owner_in_notes
 from microcluster.guard.decision import Begun, Limits
-from microcluster.guard.records import Book
+from microcluster.guard.records import GuardLog
 
 OWNER = Owner("v100", "1f3a9c42")
 
 
 def test_what_a_guard_has_found_is_read_by_every_other_one(tmp_path):
-    book = Book(tmp_path / "guards")
+    book = GuardLog(tmp_path / "guards")
     record = guard(World(), Limits(budget=Decimal(80), lease_h=Decimal(3))).look()
     kept = replace(record, begun=Begun("lease", BEGAN), extension=Extension(Decimal(6)))
     book.write(kept)
     book.write(replace(record, who="watch@desk", at=record.at - timedelta(minutes=1)))
-    assert [each.who for each in Book(tmp_path / "guards").records()] == ["timer@laptop", "watch@desk"]
-    assert Book(tmp_path / "guards").records()[0] == kept
+    assert [each.who for each in GuardLog(tmp_path / "guards").records()] == ["timer@laptop", "watch@desk"]
+    assert GuardLog(tmp_path / "guards").records()[0] == kept
 
 
 def test_a_record_that_was_cut_off_hides_no_other(tmp_path):
-    book = Book(tmp_path)
+    book = GuardLog(tmp_path)
     book.write(guard(World(), Limits(lease_h=Decimal(3))).look())
     (tmp_path / "torn.json").write_text('{"who": "watch')
     assert len(book.records()) == 1
 
 
 def test_a_make_up_begins_with_nothing_that_guards_have_found_before(tmp_path):
-    book = Book(tmp_path / "guards")
+    book = GuardLog(tmp_path / "guards")
     book.forget()
     book.write(guard(World(), Limits(lease_h=Decimal(3))).look())
     book.forget()

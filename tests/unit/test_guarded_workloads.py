@@ -17,9 +17,9 @@ from emulator.paperspace import lifecycle
 from emulator.softlayer import transactions
 from emulator.softlayer.billing import charged
 from microcluster.accounts.paperspace import bills, views
+from microcluster.accounts.shared.rental import Rental
 from microcluster.accounts.softlayer import billing
 from microcluster.guard.decision import Limits
-from microcluster.guard.rental import Rental
 from tests.unit.emulated import Emulated
 from tests.unit.emulated_paperspace import EmulatedPaperspace
 

@@ -17,11 +17,11 @@ from launching import on_gpus, run_id
 
 from agent.launch import torchrun
 from agent.run import document
-from microcluster.commands.command_line import UserMistake
-from microcluster.commands.step import secrets_for
 from microcluster.config import stack as config
 from microcluster.jobs import image
 from microcluster.jobs.run_spec import RunFolder
+from microcluster.run.job import secrets_for
+from microcluster.setup.errors import UserMistake
 
 ROOT = Path(__file__).parents[2]
 JOB = {

@@ -1,5 +1,7 @@
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -99,6 +101,21 @@ def test_each_layer_of_the_agent_imports_no_higher_one() -> None:
         for file in place(folder).rglob("*.py"):
             taken = {".".join(name.split(".")[:2]) for name in ours(file)}
             assert all(height.get(one, 0) <= own for one in taken), file
+
+
+def test_no_command_imports_another() -> None:
+    commands = {f"microcluster.commands.{file.stem}" for file in (ROOT / "microcluster" / "commands").glob("[!_]*.py")}
+    for name in commands:
+        found = {f"{one}." for one in imports(ROOT / f"{name.replace('.', '/')}.py")}
+        assert {one for one in commands if any(each.startswith(f"{one}.") for each in found)} == set(), name
+
+
+def test_no_section_and_no_status_imports_pulumi() -> None:
+    """Importing it takes longer than all else of a command."""
+    named = "from microcluster.accounts.registry import ACCOUNTS, account_of; [*map(account_of, ACCOUNTS)]"
+    script = f"import sys; {named}; import microcluster.commands.status; print('pulumi' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_what_judges_an_account_shares_no_code_with_anything() -> None:

@@ -13,14 +13,16 @@ from pathlib import Path
 import pytest
 
 from emulator.shared.process import port_owner
-from microcluster.commands import down, recover, up
-from microcluster.commands.down import has_machines
+from microcluster.accounts.registry import AccountSettings
+from microcluster.commands import up
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 from microcluster.lifecycle import emulated_account, locks, pulumi_state
 from microcluster.lifecycle.emulated_account import Emulated, Rented, parse_status
 from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
+from microcluster.rental import down, recover
+from microcluster.rental.down import has_machines
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
@@ -34,12 +36,16 @@ def home(folder: Path) -> Home:
 
 def test_only_a_local_stack_has_an_emulator_which_lies_in_the_home(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    assert emulated_account.of_stack("local", home(tmp_path)) == Emulated("softlayer", tmp_path / "emulator")
-    assert emulated_account.of_stack("p100", home(tmp_path)) is None
-    assert emulated_account.of_stack("v100", home(tmp_path)) is None
+    assert emulated_account.of_account(config.read_account("local"), home(tmp_path)) == Emulated(
+        "softlayer", tmp_path / "emulator"
+    )
+    assert emulated_account.of_account(config.read_account("p100"), home(tmp_path)) is None
+    assert emulated_account.of_account(config.read_account("v100"), home(tmp_path)) is None
     monkeypatch.setattr(config, "STACKS", tmp_path)
     (tmp_path / "Pulumi.team.yaml").write_text("config: {'softlayer:configFile': ~/.softlayer-team}")
-    assert emulated_account.of_stack("team", home(tmp_path)) is None, "it is the file of a real account"
+    assert emulated_account.of_account(config.read_account("team"), home(tmp_path)) is None, (
+        "it is the file of a real account"
+    )
 
 
 @pytest.fixture
@@ -62,6 +68,18 @@ def test_an_up_without_a_key_is_refused_before_the_engine_starts(without_key, st
     with pytest.raises(UserMistake, match=f"Nothing was ordered: .*{variable}.* Then `make up STACK={stack}` again"):
         up.up.function(stack)
     assert not list(without_key.keys.glob("*")) and pulumi_state.known(stack, without_key) == NOTHING
+
+
+@pytest.mark.parametrize("code", [0, 1], ids=["up", "refused"])
+def test_an_up_reads_the_stack_file_once(without_key, monkeypatch, code) -> None:
+    read, real = [], config.read_values
+    monkeypatch.setattr(config, "read_values", lambda path: read.append(path.name) or real(path))
+    monkeypatch.setattr("microcluster.setup.engine.ensure", lambda *_: None)
+    monkeypatch.setattr("microcluster.lifecycle.emulated_account.start", lambda *_: None)
+    monkeypatch.setattr("microcluster.lifecycle.pulumi.run", lambda *_: code)
+    monkeypatch.setattr(up, "run_part", lambda part, **_: 0)
+    assert up.up.code(stack="local") == code
+    assert read == ["Pulumi.local.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +166,7 @@ def test_a_dead_pulumis_lock_is_repaired_unasked_and_failure_orders_nothing(tmp_
     monkeypatch.setattr(recover.engine, "ensure_any", lambda home, stages: None)
     monkeypatch.setattr(recover, "run_part", lambda part, **options: 1)
     with pytest.raises(CommandFailed, match="Nothing was ordered or canceled.*`make up STACK=local` tries again"):
-        recover.repair(home(tmp_path), "local", "make up", Stages())
+        recover.repair(home(tmp_path), "local", AccountSettings("softlayer"), "make up", Stages())
 
 
 @pytest.mark.parametrize(
@@ -163,7 +181,7 @@ def test_a_lock_that_names_nobody_or_another_computer_is_never_released(tmp_path
     if torn:
         lock.write_text("{")
     with pytest.raises(CommandFailed, match=said):
-        recover.repair(home(tmp_path), "local", "make up", Stages())
+        recover.repair(home(tmp_path), "local", AccountSettings("softlayer"), "make up", Stages())
 
 
 def test_a_zombie_pulumi_counts_as_dead_as_does_a_reused_process_id(tmp_path: Path) -> None:

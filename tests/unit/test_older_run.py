@@ -69,7 +69,7 @@ class Rented:
         monkeypatch.setenv("MICROCLUSTER_HOME", str(self.home))
         monkeypatch.setenv("HOME", str(self.home))
         monkeypatch.setattr(
-            "microcluster.commands.unsaved_work.apart", lambda _, function, **options: function(**options)
+            "microcluster.run.unsaved_work.apart", lambda _, function, **options: function(**options)
         )
         monkeypatch.setattr("microcluster.setup.engine.ensure_any", lambda *_: None)
         monkeypatch.setattr(config, "STACKS", place / "stacks")
@@ -208,9 +208,9 @@ def wait_in_queue(rented: Rented) -> None:
 
 
 def test_its_agent_takes_new_limits_of_the_guard(rented):
-    hold = import_module("microcluster.commands.guard_enforcement").hold
+    set_limits = import_module("microcluster.guard.actions").set_limits
     now = time.time()
-    hold(older.STACK, now + 3600, None, now)
+    set_limits(older.STACK, now + 3600, None, now)
     assert json.loads((rented.folder / "guard.json").read_text())["stop_at"] == pytest.approx(now + 3600)
 
 

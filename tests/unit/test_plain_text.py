@@ -15,7 +15,7 @@ from microcluster.accounts.shared.errors import ProviderError
 from microcluster.accounts.shared.plugin_servicer import EngineLog
 from microcluster.accounts.shared.redaction import redacted
 from microcluster.accounts.softlayer.errors import ApiError
-from microcluster.commands import command_line
+from microcluster.command_line import parts
 from microcluster.core.plain_text import count, duration, lines, one_line, say
 from microcluster.display.console import PlainConsole, show_table
 from microcluster.jobs import rendering
@@ -27,9 +27,9 @@ PRINTERS = {"print", "Console", "Table"}
 MAY_PRINT = {
     "microcluster/core/plain_text.py",
     "microcluster/display/console.py",
-    "microcluster/commands/command_line.py",
+    "microcluster/command_line/parts.py",
 }
-"""``microcluster/commands/command_line.py`` prints JSON, whose own escapes stand for every control character."""
+"""``microcluster/command_line/parts.py`` prints JSON, whose own escapes stand for every control character."""
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_cell_is_one_line_and_json_shows_no_control_character(
     show_table(["name"], [["one\ntwo [/b]"]], "[/t]")
     shown = capsys.readouterr().out
     assert "one two [/b]" in shown and "[/t]" in shown
-    command_line.print_json({NASTY: NASTY})
+    parts.print_json({NASTY: NASTY})
     assert capsys.readouterr().out.rstrip("\n").replace("\n", "").isprintable()
 
 
@@ -143,7 +143,7 @@ def test_nothing_prints_but_through_the_functions_that_clean(folder: str) -> Non
 
 
 def test_the_frame_prints_nothing_but_json() -> None:
-    tree = ast.parse((ROOT / "microcluster" / "commands" / "command_line.py").read_text())
+    tree = ast.parse((ROOT / "microcluster" / "command_line" / "parts.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"]
     assert [ast.unparse(call.args[0])[:10] for call in calls] == ["json.dumps"]
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from agent import step_time_model
 from microcluster.accounts.shared.receipt import Charge
+from microcluster.accounts.shared.rental import Rental
 from microcluster.accounts.softlayer import catalog
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.guard.decision import RESERVE, Limits, first_end
-from microcluster.guard.rental import Rental
 from microcluster.planning.alternatives import (
     CHEAPEST,
     FASTEST,

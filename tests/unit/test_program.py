@@ -10,9 +10,10 @@ from test_config import written
 from components.cluster import TrainingClusterArgs, declare_cluster, facts_of
 from components.job import TrainingJob, TrainingJobArgs
 from microcluster.config import stack as config
-from microcluster.config.stack import Owner
+from microcluster.config.stack import StackKeys
+from microcluster.core.home import Owner
 
-OWNER = Owner("dev", "1f3a9c42", "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
+OWNER = StackKeys(Owner("dev", "1f3a9c42"), "ssh-ed25519 AAAA", "/keys/dev/id_ed25519", "/keys/dev/rank_ed25519")
 MACHINE = {"publicIp": "203.0.113.9", "privateIp": "10.64.21.3", "hostKey": "ssh-ed25519 BBBB"}
 OUTPUTS = {
     "softlayer:index:VirtualGuest": MACHINE,

@@ -17,8 +17,8 @@ from microcluster.accounts.queue.account import Queue as Queue_
 from microcluster.accounts.queue.account import charge
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
-from microcluster.config.stack import ConfigError, Owner
-from microcluster.core.home import Owner as OwnerMark
+from microcluster.config.stack import ConfigError, StackKeys
+from microcluster.core.home import Owner
 from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job, queue
@@ -90,7 +90,7 @@ def test_a_key_in_the_stack_file_is_refused_with_its_proper_place():
 
 def test_the_facts_hold_the_request_to_the_queue_and_the_runs_folder():
     stack = parsed(modules=["torque/6.0.2"])
-    facts = facts_of(stack, Owner("slurm", "1f3a9c42", "", "/key", "/rank"))
+    facts = facts_of(stack, StackKeys(Owner("slurm", "1f3a9c42"), "", "/key", "/rank"))
     assert facts.queue == Queue("gpu", 2, 20, 8 * 3600, ("torque/6.0.2",))
     assert (facts.mount_point, facts.container) == ("/gpfs/me/runs", None)
 
@@ -99,10 +99,10 @@ def test_the_lease_goes_with_each_submission_and_changes_no_other_step():
     cluster = {**SEAWULF, "processors": 20}
     values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "queue:sshConfig": "~/site"}
     stack = config.parse("dev", values | {"microcluster:guard": {"lease": 30}})
-    args = TrainingClusterArgs(stack, Owner("dev", "1f3a9c42", "", "/key", "/rank"))
+    args = TrainingClusterArgs(stack, StackKeys(Owner("dev", "1f3a9c42"), "", "/key", "/rank"))
     assert (args.decided[0].lease_minutes, args.facts.lease_minutes) == (1800, None)
     rented = config.parse("dev", written() | {"microcluster:guard": {"lease": 30}})
-    assert facts_of(rented, Owner("dev", "1f3a9c42", "", "/key", "/rank")).lease_minutes is None
+    assert facts_of(rented, StackKeys(Owner("dev", "1f3a9c42"), "", "/key", "/rank")).lease_minutes is None
 
 
 REAL = Path(__file__).parent / "real_queues"
@@ -211,14 +211,14 @@ def test_the_receipt_counts_each_nodes_hours_until_end_or_last_sight(life, is_ru
 
 def test_every_start_of_a_job_is_charged_and_only_the_last_open():
     starts = [{**RECORD, "id": "3", "started": began, "seen": began + 1780} for began in (9000.0, 0.0)]
-    found = Queue_(Busy(RECORD, *starts)).charges(OwnerMark("dev", "1f3a9c42"))
+    found = Queue_(Busy(RECORD, *starts)).charges(Owner("dev", "1f3a9c42"))
     assert [(each.opened.timestamp(), each.is_open) for each in found] == [(0, False), (9000, True)]
     assert found[0].so_far == 1
 
 
 def test_a_queued_run_has_one_folder_and_nodes_without_known_addresses():
     stack = parsed()
-    owner = Owner("slurm", "1f3a9c42", "", "/key", "/rank")
+    owner = StackKeys(Owner("slurm", "1f3a9c42"), "", "/key", "/rank")
     folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
     values = folder.document()
     assert values["shared"] == f"{folder.path}/logdir"
@@ -276,7 +276,7 @@ def test_a_sites_python_2_is_accepted_without_requirements_and_without_the_prefl
 
 def queued(folder: Path, **job: object) -> RunFolder:
     known = parsed()
-    run = replace(facts_of(known, Owner("slurm", "1f3a9c42", "", "/key", "/rank")), run="00e11aabbccd")
+    run = replace(facts_of(known, StackKeys(Owner("slurm", "1f3a9c42"), "", "/key", "/rank")), run="00e11aabbccd")
     return RunFolder(replace(run, job=known.job.model_copy(update=job), mount_point=str(folder)))
 
 
@@ -316,7 +316,9 @@ def test_a_program_of_this_computer_leaves_the_login_host_alone(tmp_path):
 
 def test_seawulf_tests_every_card_by_an_environment_of_ones_own():
     stack, text = config.read_file("seawulf"), config.path_of("seawulf").read_text()
-    folder = RunFolder(replace(facts_of(stack, Owner("seawulf", "1f3a9c42", "", "/k", "/r")), run="00e11aabbccd"))
+    folder = RunFolder(
+        replace(facts_of(stack, StackKeys(Owner("seawulf", "1f3a9c42"), "", "/k", "/r")), run="00e11aabbccd")
+    )
     assert folder.document()["preflight_skipped"] == "" and not any("python" in each for each in stack.cluster.modules)
     made, python = stack.job.python.removesuffix("/bin/python"), f"mxnet-cu80=={stack.job.mxnet_version}"
     assert f"python3 -m venv {made} && {made}/bin/pip install numpy==1.13.3 {python}\n" in text

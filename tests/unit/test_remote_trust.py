@@ -9,7 +9,6 @@ import paramiko
 import pytest
 from ssh_server import SshServer
 
-from microcluster.commands import command_line, stack_outputs
 from microcluster.commands.trust import confirm
 from microcluster.jobs import cluster_facts
 from microcluster.jobs.cluster_facts import ClusterFacts, Container
@@ -19,6 +18,8 @@ from microcluster.remote.host import Host
 from microcluster.remote.host_key import RECORD, fingerprint, trusted_key
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.steps import open_hosts
+from microcluster.run import cluster as run_cluster
+from microcluster.setup.errors import UserMistake
 
 
 @pytest.fixture
@@ -119,8 +120,8 @@ def test_a_missing_or_unknown_machine_and_a_broken_record_are_sentences(host, ke
     host.port = 1
     with pytest.raises(UnreachableError, match="gpu-0 \\(guest 101"):
         host.shown_key()
-    with pytest.raises(command_line.UserMistake, match="has no machine gpu-7 to log in to; it has gpu-0"):
-        stack_outputs.host_named(stack_of(keys), "gpu-7")
+    with pytest.raises(UserMistake, match="has no machine gpu-7 to log in to; it has gpu-0"):
+        run_cluster.host_named(stack_of(keys), "gpu-7")
     (keys / RECORD).write_text("{")
     with pytest.raises(RemoteError, match="Remove it, then fab trust again"):
         open_hosts(stack_of(keys))

@@ -12,13 +12,15 @@ from command_samples import CLUSTER
 from microcluster.accounts.shared.journal import Intent, Journal
 from microcluster.accounts.shared.order import Operation
 from microcluster.accounts.softlayer.security_group import Groups
-from microcluster.commands import account_charges, stack_outputs, sweep
-from microcluster.commands.setup import prepare_stacks
+from microcluster.commands import sweep
 from microcluster.config import stack as config
 from microcluster.core import stack_keys
 from microcluster.core.home import Home, Owner, mark_of
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import locks, pulumi_state, renamed
+from microcluster.lifecycle.pulumi_state import prepare_stacks
+from microcluster.rental import account as rental_account
+from microcluster.run import cluster as run_cluster
 from microcluster.setup.environment import fetched_folder
 from microcluster.setup.errors import CommandFailed
 
@@ -61,17 +63,17 @@ def test_a_stack_that_this_computer_rents_is_not_guarded_for_another(home):
     """Its guard neither stopped the program nor fetched, and heeded no idle time."""
     home.guarded.mkdir()
     (home.guarded / "v100").write_text("v100-0badcafe\n")
-    assert account_charges.guarded_owner("v100") is None
+    assert rental_account.guarded_owner("v100") is None
     holds(home, "v100", None)
-    assert account_charges.guarded_owner("v100") == Owner("v100", "0badcafe")
+    assert rental_account.guarded_owner("v100") == Owner("v100", "0badcafe")
 
 
 def test_a_renamed_stack_keeps_its_owner_and_one_line_says_so(home, capsys):
-    before = config.owner("v100")
+    before = config.keys_of("v100")
     rename(home, "v100", "big")
     renamed.settle(home)
     renamed.settle(home)
-    assert config.owner("big") == before
+    assert config.keys_of("big") == before
     assert capsys.readouterr().err.count("Stack v100 is called big now") == 1
     rename(home, "big", "huge")
     renamed.settle(home)
@@ -89,7 +91,7 @@ def test_a_new_stack_never_gets_the_keys_of_an_earlier_namesake(home, known):
     renamed.settle(home)
     stack_keys.ensure(home.folder_of("v100"), "v100")
     assert labels(home, "v100", "big") == ["v100-2", "v100"]
-    assert config.owner("v100").mark != config.owner("big").mark
+    assert config.keys_of("v100").owner.mark != config.keys_of("big").owner.mark
     holds(home, "v100", "v100-2")
     renamed.settle(home)
     assert labels(home, "v100", "big") == ["v100-2", "v100"]
@@ -125,7 +127,7 @@ def test_a_copied_folder_is_its_own_owner_even_after_a_rename(home):
     rename(home, "p100", "small")
     renamed.settle(home)
     assert labels(home, "big", "small") == ["v100", "p100"]
-    assert config.owner("big").mark == config.owner("small").mark
+    assert config.keys_of("big").owner.mark == config.keys_of("small").owner.mark
 
 
 @pytest.mark.parametrize("copy", ["a-copy", "z-copy"])
@@ -210,10 +212,10 @@ def test_a_renamed_stacks_state_is_not_restored_for_a_new_stack(home):
 def test_the_outputs_of_a_renamed_stack_name_it_and_its_label(home, monkeypatch):
     monkeypatch.setattr(config, "path_of", lambda stack: None)
     facts = replace(CLUSTER, stack="v100", mark="1f3a9c42")
-    monkeypatch.setattr(stack_outputs, "_outputs", lambda stack: {"microcluster": facts.to_json()})
-    found = stack_outputs.find_cluster("big")
+    monkeypatch.setattr(run_cluster, "_outputs", lambda stack: {"microcluster": facts.to_json()})
+    found = run_cluster.find_cluster("big")
     assert (found.stack, found.owner) == ("big", Owner("v100", "1f3a9c42"))
-    assert stack_outputs.find_cluster("v100") == facts
+    assert run_cluster.find_cluster("v100") == facts
 
 
 def test_the_facts_of_a_moved_home_name_its_files_at_their_place(home, tmp_path, monkeypatch):
@@ -225,7 +227,7 @@ def test_the_facts_of_a_moved_home_name_its_files_at_their_place(home, tmp_path,
     moved = ClusterFacts.from_json(facts.to_json())
     assert moved.key_file == str(Home.of().keys / "v100" / "id_ed25519") and Path(moved.key_file).exists()
     assert moved.account_config_file == f"{Home.of().root}/emulator/softlayer.conf"
-    assert config.owner("v100").mark == mark_of(Home.of().keys / "v100")
+    assert config.keys_of("v100").owner.mark == mark_of(Home.of().keys / "v100")
 
 
 @pytest.mark.parametrize("is_settled", [True, False])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from emulator.vendors import default_state
-from microcluster.commands import stack_outputs
 from microcluster.core.home import Home
+from microcluster.run import cluster as run_cluster
 from microcluster.setup.environment import PROJECT, PYTHON, VENV, child_environment
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "zsh") if shutil.which(shell)]
@@ -117,18 +117,16 @@ def test_every_part_finds_the_same_home_and_the_same_paths_in_it(tmp_path, monke
 def test_a_command_reads_own_states_itself_and_asks_pulumi_for_a_teams(monkeypatch, tmp_path):
     asked: list[dict[str, str]] = []
     empty = subprocess.CompletedProcess((), 0, "{}", "")
-    monkeypatch.setattr(
-        stack_outputs.pulumi, "answer", lambda *_, environment, **__: asked.append(environment) or empty
-    )
+    monkeypatch.setattr(run_cluster.pulumi, "answer", lambda *_, environment, **__: asked.append(environment) or empty)
     for name in [name for name in os.environ if name.startswith("PULUMI_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
-    stack_outputs.find_cluster("local")
+    run_cluster.find_cluster("local")
     assert asked == [], "its own states are read without Pulumi"
     theirs = {"PULUMI_BACKEND_URL": "s3://shared", "PULUMI_PARALLEL": "3"}
     for name, value in theirs.items():
         monkeypatch.setenv(name, value)
-    stack_outputs.find_cluster("local")
+    run_cluster.find_cluster("local")
     settings = {name: value for name, value in child_environment(Home.of(), {}).items() if name.startswith("PULUMI_")}
     assert asked[0].items() >= (settings | theirs).items()
 

@@ -6,26 +6,26 @@ from typing import Any, Literal
 
 from microcluster.accounts.registry import machine_types
 from microcluster.analysis.run_state import Outcome
-from microcluster.commands.apart import apart
-from microcluster.commands.command_line import CommandFailed, UserMistake, run_part
-from microcluster.commands.fetch import fetch, unfetched_runs
-from microcluster.commands.status import observed_or_none
+from microcluster.command_line.apart import apart
+from microcluster.command_line.parts import run_part
 from microcluster.core.home import Home
 from microcluster.core.plain_text import one_line, say
-from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.lifecycle import pulumi
+from microcluster.run.fetch import fetch_runs, unfetched_runs
+from microcluster.run.status import Observed, observed_or_none
+from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages, moment
 
 Choice = Literal["fetch", "discard"] | None
-"""What a person has said of a run that would be lost."""
+"""Choice of a person for a run that would be lost."""
 PREVIEW_S = 300
 LOOK_LIMIT_S, DISCARD_LIMIT_S = 300, 60
-"""For what a run has, with all its files listed, and where it is given up anyway; then it counts as unknown."""
+"""Limits for listing the files of a run, and for that where it is discarded anyway; later it counts as unknown."""
 SHOWN = 5
-"""Files that are named; the rest are counted."""
+"""Number of files that are named; the rest are counted."""
 LIVING = ("running", "stalled")
 START_JOB = "step.start-job"
-"""How the command of the step ends that starts the run."""
+"""End of the command of the step that starts the run."""
 AND = ". And "
 NO_ANSWER = "its machines do not answer, so their data are unknown"
 REMOVING = ("replace", "delete", "delete-replaced", "create-replacement")
@@ -36,7 +36,7 @@ def choice(*, fetch_first: bool, discard: bool) -> Choice:
     return "fetch" if fetch_first else "discard" if discard else None
 
 
-def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[str]:
+def look(stack: str, seen: Observed | None) -> list[str]:
     """Say what would be lost with the machines of ``stack``: its run, and earlier ones on the same machines."""
     if seen is None:
         return [NO_ANSWER]
@@ -50,7 +50,7 @@ def look(stack: str, seen: tuple[ClusterFacts | None, Outcome] | None) -> list[s
 
 
 def what_would_be_lost(stack: str) -> list[str]:
-    """Ask the machines, and say the same."""
+    """Ask the machines, and say what would be lost with them."""
     return look(stack, observed_or_none(stack))
 
 
@@ -101,7 +101,7 @@ def save_before_destroy(stack: str, choice: Choice, stages: Stages) -> None:
 
 
 def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -> None:
-    """Do the same before an update whose preview removes machines, or ends the living run for another one."""
+    """Fetch the run first or discard it, before an update whose preview removes machines or ends the living run."""
     seen = observed_or_none(stack)
     cluster, outcome = seen or (None, Outcome("absent"))
     living = cluster.run if cluster and outcome.state in LIVING else None
@@ -115,7 +115,7 @@ def save_before_update(home: Home, stack: str, choice: Choice, stages: Stages) -
 def _save(lost: str, stack: str, command: str, choice: Choice, stages: Stages) -> None:
     if choice == "fetch":
         with stages.stage("fetch", "fetching what is only on the machines"):
-            if run_part(fetch, stack=stack, everything=True):
+            if run_part(fetch_runs, stack=stack, everything=True):
                 raise CommandFailed(
                     f"Not everything could be fetched, for the reason above; the machines stay and cost money. "
                     f"`{command} STACK={stack} FETCH=1` tries again, `{command} STACK={stack} DISCARD=1` discards it."
