@@ -68,9 +68,7 @@ class Rented:
         older.leave_project(account, place)
         monkeypatch.setenv("MICROCLUSTER_HOME", str(self.home))
         monkeypatch.setenv("HOME", str(self.home))
-        monkeypatch.setattr(
-            "microcluster.run.unsaved_work.apart", lambda _, function, **options: function(**options)
-        )
+        monkeypatch.setattr("microcluster.run.unsaved_work.apart", lambda _, function, **options: function(**options))
         monkeypatch.setattr("microcluster.setup.engine.ensure_any", lambda *_: None)
         monkeypatch.setattr(config, "STACKS", place / "stacks")
         monkeypatch.setattr(environment, "ARTIFACTS", place / "artifacts")
