@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import IO
 
 
-def write_whole(path: Path, content: str | bytes, mode: int = 0o666) -> None:
-    """Write a file whole or not at all; ``mode`` is what it allows, less the process's own mask."""
+def write_whole(path: Path, content: str | bytes | Iterator[str], mode: int = 0o666) -> None:
+    """Write a file whole or not at all, a large one in pieces; ``mode`` is what it allows, less the process's own mask."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        for piece in (content,) if isinstance(content, str | bytes) else content:
+            file.write(piece.encode() if isinstance(piece, str) else piece)
         file.flush()
         os.fsync(file.fileno())
     scratch.replace(path)

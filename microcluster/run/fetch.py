@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,7 +121,7 @@ def _fetch(
     return {
         "folder": folder,
         "brought": done.new,
-        "files": [asdict(each) for each in found.files],
+        "files": [asdict(each) for each in found.files] if as_json else [],
         "failed": done.failed,
     }
 
@@ -206,12 +207,11 @@ def _write_manifest(stack: str, found: Inventory, folder: Path, failed: Mapping[
     still_here = [one for one in before if one["path"] not in paths]
     for one in still_here:
         one["what"] = CHECKPOINT if one["what"] in (BEST, NEWEST, SUSPECTED) else one["what"]
-    facts = asdict(replace(found, left=()))
-    facts["stack"] = stack
+    facts = asdict(replace(found, files=(), left=())) | {"stack": stack, "failed": dict(failed)}
     facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
-    facts["files"] = [*facts["files"], *still_here]
-    facts["failed"] = dict(failed)
-    indent = (
-        1 if len(facts["files"]) + len(failed) < MANY else None
-    )  # A million pieces of a text take ten times its memory.
-    write_whole(folder / MANIFEST, json.dumps(facts, indent=indent, sort_keys=True) + "\n")
+    del facts["files"]
+    # A million pieces of a text take ten times its memory.
+    head = json.dumps(facts, indent=1 if len(failed) < MANY else None, sort_keys=True)[:-1].rstrip()
+    rows = (json.dumps(file, sort_keys=True) for file in chain(map(asdict, found.files), still_here))
+    lines = (f"{',' * bool(number)}\n  {row}" for number, row in enumerate(rows))
+    write_whole(folder / MANIFEST, chain([f'{head},\n "files": ['], lines, ["\n ]\n}\n"]))
