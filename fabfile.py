@@ -8,17 +8,19 @@ import signal  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 from importlib import import_module  # noqa: E402
-from pathlib import Path  # noqa: E402
+from pkgutil import iter_modules  # noqa: E402
 
 from fabric.main import program  # noqa: E402
 from invoke import Collection, ParseError  # noqa: E402
+
+import microcluster.commands  # noqa: E402
 
 sys.dont_write_bytecode = sys.flags.dont_write_bytecode  # Invoke sets it, and each command compiled all modules again.
 
 MISTAKE, INTERRUPTED = 2, 130
 BESIDE = {"engine": "setup", "images": "setup", "emulator": "setup", "extend": "guard"}
-FILES = sorted(Path(__file__).with_name("microcluster").glob("commands/[!_]*.py"))
-MODULES = {file.stem: file.stem for file in FILES if file.stem != "step"} | BESIDE
+NAMES = sorted(module.name for module in iter_modules(microcluster.commands.__path__))
+MODULES = {name: name for name in NAMES if name != "step"} | BESIDE
 """The module of every command that people use."""
 
 

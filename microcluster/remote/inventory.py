@@ -45,7 +45,7 @@ RUN = re.compile(f"[0-9a-f]{{{HASH_DIGITS}}}")
 INVENTORY_TIMEOUT_S = 3600.0
 """A checkpoint of 100 GB is hashed in minutes, and parts of it may come from other nodes before."""
 MOST_RUNS, ROW_BYTES = 1000, 32 << 10
-MOST_ROWS, MOST_ROWS_BESIDE, BYTES_A_ROW = 105_000, 35_000, 350
+MOST_ROWS, MOST_ROWS_BESIDE, BYTES_A_ROW = 101_000, 20_000, 350
 """Rows of the first node, which has the checkpoints, and of all others together; each with so many bytes on average."""
 RANK = (
     *(BEST, NEWEST, SUSPECTED, KEPT, CHECKPOINT, PUT_ASIDE),

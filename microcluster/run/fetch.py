@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -33,7 +33,7 @@ from microcluster.setup.errors import FAILED, UserMistake
 MANIFEST = "manifest.json"
 PROGRESS = "progress.jsonl"
 """Records of a run, which grow with every step, whatever the program saves."""
-LEFT_SHOWN, MANY = 20, 10_000
+LEFT_SHOWN = 20
 
 
 def fetch_runs(stack: str, *, as_json: bool = False, everything: bool = False) -> int:
@@ -207,11 +207,17 @@ def _write_manifest(stack: str, found: Inventory, folder: Path, failed: Mapping[
     still_here = [one for one in before if one["path"] not in paths]
     for one in still_here:
         one["what"] = CHECKPOINT if one["what"] in (BEST, NEWEST, SUSPECTED) else one["what"]
-    facts = asdict(replace(found, files=(), left=())) | {"stack": stack, "failed": dict(failed)}
+    facts = asdict(replace(found, files=(), left=())) | {"stack": stack}
     facts["fetched"] = datetime.now(UTC).isoformat(timespec="seconds")
     del facts["files"]
-    # A million pieces of a text take ten times its memory.
-    head = json.dumps(facts, indent=1 if len(failed) < MANY else None, sort_keys=True)[:-1].rstrip()
-    rows = (json.dumps(file, sort_keys=True) for file in chain(map(asdict, found.files), still_here))
-    lines = (f"{',' * bool(number)}\n  {row}" for number, row in enumerate(rows))
-    write_whole(folder / MANIFEST, chain([f'{head},\n "files": ['], lines, ["\n ]\n}\n"]))
+    head = json.dumps(facts, indent=1, sort_keys=True)[:-1].rstrip()
+    files = _lines(json.dumps(file, sort_keys=True) for file in chain(map(asdict, found.files), still_here))
+    reasons = _lines(f"{json.dumps(path)}: {json.dumps(why)}" for path, why in failed.items())
+    pieces = chain([f'{head},\n "failed": {{'], reasons, ['\n },\n "files": ['], files, ["\n ]\n}\n"])
+    write_whole(folder / MANIFEST, pieces)
+
+
+def _lines(rows: Iterable[str]) -> Iterator[str]:
+    """Yield the rows of a JSON list or mapping, one by one: as one text a million of them take ten times their memory."""
+    for number, row in enumerate(rows):
+        yield f"{',' * bool(number)}\n  {row}"
