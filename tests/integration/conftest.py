@@ -125,7 +125,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _private_files() -> Iterator[None]:
     """A file with a key that others may read is refused."""
     before = os.umask(0o077)

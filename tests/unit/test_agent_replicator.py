@@ -125,7 +125,7 @@ def test_a_look_that_fails_for_a_moment_does_not_end_the_copying(folder, watch, 
 
 
 def test_a_copy_that_takes_too_long_is_ended_before_the_next_one_begins(folder, watch, monkeypatch):
-    monkeypatch.setattr(checkpoint_watch, "LIMITED", ["timeout", "--kill-after=1", "1"])
+    monkeypatch.setattr(checkpoint_watch, "LIMITED", ["timeout", "--kill-after=5", "5"])
     slow = f"[ -e {folder}/pid ] || {{ sleep 600 & echo $! > {folder}/pid; wait; }}"
     watching = watch(copy=["sh", "-c", f"{slow}; ! grep -q sleep /proc/$(cat {folder}/pid)/cmdline"])
     save(folder / "logdir", "model.ckpt-1")
