@@ -25,7 +25,7 @@ DAEMON_FILE = "/etc/docker/daemon.json"
 RESTART_TIMEOUT_S = 120.0
 DROP_IN = "/etc/systemd/system/docker.service.d/microcluster.conf"
 COMMAND = ("sh", f"{FOLDER}/start.sh")  # By `sh`: Ubuntu mounts /run with noexec.
-OURS = ("docker", "ps", "-a", "--filter", f"volume={FOLDER}", "--format", "{{.Names}}")
+REMOVE_OURS = 'found=$(docker ps -aq --filter "volume=$1") || exit; [ -z "$found" ] || docker rm -f $found >/dev/null'
 SSH_TIMEOUT_S = 300.0
 STARTED_AS = "microcluster.started-as"
 """The label of a container with the hash of the words that started it."""
@@ -153,8 +153,8 @@ def ensure_container(host: Host, container: cluster_facts.Container, mount_point
         return False
     if existing:
         host.run(("docker", "rm", "-f", container.name))
-    for other in host.run(OURS).stdout.split():  # Of another kind, which had these machines before; it holds the port.
-        host.run(("docker", "rm", "-f", other))
+    # One of another kind, which had these machines before, holds the port.
+    host.run(("sh", "-c", REMOVE_OURS, "remove", FOLDER))
     mounted = host.run(
         ("sh", "-c", SHOW_TERMINALS, "terminals", TERMINALS, TERMINALS_OF_THE_MACHINE), accept=range(256)
     )

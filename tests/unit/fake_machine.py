@@ -111,6 +111,9 @@ class FakeMachine(Host):
             return (0 if self.is_busy else 1), ""
         elif words[3:4] == ("terminals",):
             self.mounts[words[5]] = words[4]
+        elif words[3:4] == ("remove",):
+            for name in self._with_mount(words[4]):
+                self._docker_rm(("docker", "rm", "-f", name))
         elif words[3:4] == ("source",):
             return f"number of {self.mounts[words[4]]}"
         return ""
@@ -229,10 +232,9 @@ class FakeMachine(Host):
         found = self.containers.get(words[-1])
         return (0, json.dumps([found])) if found else (1, "[]", f"Error: No such container: {words[-1]}\n")
 
-    def _docker_ps(self, words):
-        (mount,) = [word.partition("=")[2] for word in words if word.startswith("volume=")]
+    def _with_mount(self, mount):
         binds = {name: found["HostConfig"]["Binds"] for name, found in self.containers.items()}
-        return "".join(f"{name}\n" for name in binds if any(mount in bind.split(":") for bind in binds[name]))
+        return [name for name in binds if any(mount in bind.split(":") for bind in binds[name])]
 
     def _docker_rm(self, words):
         del self.containers[words[-1]]
