@@ -159,7 +159,7 @@ def act(words: Sequence[str], stack: str, given: Path | None) -> int:
 
 
 def _follow(stack: str) -> int:
-    from microcluster.command_line.command import command  # noqa: PLC0415
+    from microcluster.command_line.command import StackName, command  # noqa: PLC0415
     from microcluster.commands import up  # noqa: PLC0415
     from microcluster.config.stack import read_file  # noqa: PLC0415
     from microcluster.core.home import Home  # noqa: PLC0415
@@ -169,7 +169,7 @@ def _follow(stack: str) -> int:
     use_own_backend(Home.of())
 
     @command
-    def follow(stack: str) -> int:
+    def follow(stack: StackName) -> int:
         return up._follow(read_file(stack), Stages(), ends=False)
 
     return follow.code(stack=stack)
