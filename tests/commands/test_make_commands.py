@@ -15,10 +15,6 @@ from microcluster.setup.environment import PROJECT, child_environment
 
 pytestmark = pytest.mark.timeout(120)
 STACKS = sorted(file.name.split(".")[1] for file in (Path(__file__).parents[2] / "stacks").glob("Pulumi.*.yaml"))
-OLDER_STATE = PROJECT / "tests" / "recorded" / "older_state" / "softlayer.json"
-"""Resources of a stack that was rented before volumes, images and containers were components; <home>, <mark> and <key> are the test's."""
-PARTS = {"SanVolume": "data", "TrainingContainer": "container"}
-"""Components of a node that older states do not have, with the ends of their names."""
 
 
 @pytest.fixture(scope="module")
@@ -78,29 +74,6 @@ def test_a_preview_needs_no_account_and_no_emulator(home: Home, stack: str) -> N
     assert "VirtualGuest" in done.stdout and "to create" in done.stdout
     assert "estimate from the catalog of" in done.stdout
     assert not (home.root / "emulator").exists()
-
-
-def test_an_older_state_only_gains_components(home: Home) -> None:
-    file, keys = pulumi_state.path_of("local", home), home.keys / "local"
-    before, older = file.read_text(), OLDER_STATE.read_text()
-    public_key = " ".join((keys / "id_ed25519.pub").read_text().split()[:2])
-    ours = {"<home>": str(home.root), "<mark>": (keys / "mark").read_text().strip(), "<key>": public_key}
-    for placeholder, value in ours.items():
-        older = older.replace(placeholder, value)
-    state = json.loads(before)
-    state["checkpoint"]["latest"]["resources"] = json.loads(older)
-    file.write_text(json.dumps(state))
-    words = ("pulumi", "preview", "--json", "-s", "local")
-    done = subprocess.run(words, cwd=PROJECT, env=environment(home), capture_output=True, text=True, check=False)
-    file.write_text(before)
-    assert done.returncode == 0, done.stdout + done.stderr
-    changes = [(each["op"], each["urn"].rpartition("$")[2]) for each in json.loads(done.stdout)["steps"]]
-    assert {urn for op, urn in changes if op == "create"} == {
-        "microcluster:index:TrainingImage::cluster-image",
-        *(f"microcluster:index:{kind}::cluster-gpu-{rank}-{name}" for rank in (0, 1) for kind, name in PARTS.items()),
-    }
-    assert {op for op, _ in changes} <= {"create", "same", "update"}
-    assert not [urn for op, urn in changes if op == "update" and urn.startswith("softlayer:")]
 
 
 def test_down_without_a_key_says_that_the_account_was_not_read(home: Home) -> None:
