@@ -52,9 +52,9 @@ def start(folder: str) -> int:
         print(error)
         return 1
     ended = os.path.join(folder, "exit_code")
-    for left in (ended, os.path.join(folder, "alive_at")):  # Of an earlier attempt, and would be taken for this one's.
-        if os.path.exists(left):
-            os.remove(left)
+    for name in ("exit_code", "alive_at", "phase"):  # Of an earlier attempt, and would be taken for this one's.
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(folder, name))
     lock.close()
     said_in = detach(folder, [sys.executable, os.path.join(folder, "agent"), "supervise.supervisor", "run", folder])
     if wait_until(lambda: is_locked(lock_of(folder)) or os.path.exists(ended), START_TIMEOUT_S, 0.1):

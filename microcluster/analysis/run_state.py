@@ -316,6 +316,8 @@ def _link(
 def _phase_age(seen: Mapping[str, Any], events: Sequence[Event]) -> float | None:
     if seen.get("queue"):
         return seen["queue"]["waited_s"]
+    if seen["alive"] and not seen["phase"]:  # Its supervisor has begun just now; the events are of the attempt before.
+        return 0.0
     entered = latest(events, "phase")
     return round(seen["now"] - entered["t"], 1) if entered else None
 

@@ -15,10 +15,13 @@ import pytest
 import sample_spec
 from supervised_run import carry_out, end_run, events_of, hold, hurry, pid_of, start, wait_for_end, write_job
 
+from agent.machine import try_lock
+from agent.records import run_snapshot
 from agent.run import event_summary
 from agent.run.context import BALLAST_BYTES, Run
 from agent.supervise import detached, supervisor
 from agent.supervise.prepare import prepare
+from microcluster.analysis.run_state import judge
 from microcluster.core.polling import wait_until
 from microcluster.remote import job as remote_job
 
@@ -71,6 +74,17 @@ def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor_whic
     held.unlink()
     assert wait_for_end(folder).step == 5
     assert (folder / "supervisor.pid").read_text() == pid
+
+
+def test_a_supervisor_that_has_just_begun_is_not_taken_for_the_attempt_before_it(folder, monkeypatch):
+    old = [{"event": "phase", "phase": "training", "t": 1.0}, {"event": "alarm", "cause": "stalled", "text": "old", "t": 2.0}]
+    (folder / "progress.jsonl").write_text("".join(json.dumps(event) + "\n" for event in old))
+    (folder / "phase").write_text("training")
+    locks = []
+    monkeypatch.setattr(supervisor, "detach", lambda *words: locks.append(try_lock(supervisor.lock_of(str(folder)), 1.0)))
+    assert supervisor.start(str(folder)) == 0
+    seen = judge(run_snapshot.observe(str(folder)))
+    assert (seen.state, seen.phase_s) == ("preparing", 0.0)
 
 
 DATA = "bringing the data to gpu-1 ended with exit code 1: the data did not arrive whole on gpu-1"
