@@ -62,19 +62,19 @@ def slowest_mbps(preflight: Dict[str, Any]) -> Optional[float]:
 
 def expected_step(spec: RunDocument, preflight: Dict[str, Any]) -> Optional[Dict[str, Any]]:
     """Return {seconds, mbps, source} of a step on the network that the preflight measured, or None for what was never timed."""
-    if spec.predicted_s is None:
+    if spec.expected.predicted_s is None:
         return None
     mbps = slowest_mbps(preflight)
-    carried = expected_bytes_per_s(spec.port_speed_mbps or 0, mbps)
-    if not spec.wire_bytes:
-        return {"seconds": round(spec.compute_s, 3), "mbps": None, "source": "for one machine"}
+    carried = expected_bytes_per_s(spec.machines.port_speed_mbps or 0, mbps)
+    if not spec.expected.wire_bytes:
+        return {"seconds": round(spec.expected.compute_s, 3), "mbps": None, "source": "for one machine"}
     if not carried:
-        return {"seconds": spec.predicted_s, "mbps": None, "source": "before anything was measured"}
+        return {"seconds": spec.expected.predicted_s, "mbps": None, "source": "before anything was measured"}
     data_mbps = round(carried * 8 / 1e6)
     measured = mbps is not None and data_mbps <= mbps + 1
     source = "as the preflight measured" if measured else "what the ordered port carries"
     return {
-        "seconds": round(step_s(spec.compute_s, spec.wire_bytes, carried), 3),
+        "seconds": round(step_s(spec.expected.compute_s, spec.expected.wire_bytes, carried), 3),
         "mbps": data_mbps,
         "source": "at {} Mb/s, {}".format(data_mbps, source),
     }

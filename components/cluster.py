@@ -17,7 +17,6 @@ from microcluster.core.home import Home
 from microcluster.core.key_file import KeyFileError
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
 from microcluster.jobs.image import KEY_FILE, NGC, registry, registry_key, takes_key_alone
-from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import decided
 
 # `exec`: Pulumi stops only its direct child, which must be the verb itself and not a shell around it.
@@ -32,15 +31,15 @@ class TrainingClusterArgs:
     keys: StackKeys
 
     @cached_property
-    def decided(self) -> tuple[ClusterFacts, Plan]:
-        """All that is known of cluster and run beforehand, and the run's plan."""
+    def decided(self) -> ClusterFacts:
+        """All that is known of cluster and run beforehand."""
         return decided(facts_of(self.stack, self.keys))
 
     @property
     def facts(self) -> ClusterFacts:
         """The facts of the cluster without the job, a change of which must not run a step on a node again."""
         of_job = {"job": None, "data": None, "tree": None, "run": None, "prediction": None}
-        return replace(self.decided[0], **of_job, guard=None, lease_minutes=None)
+        return replace(self.decided, **of_job, guard=None, lease_minutes=None)
 
     @property
     def whole_order(self) -> dict[str, Any]:

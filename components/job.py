@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
+from agent.run.document import NO_CHECKPOINTS
 from components.cluster import TrainingCluster, TrainingClusterArgs, completed, step
 from microcluster.config.forecast import NO_FORECAST
-from microcluster.jobs.run_plan import NO_CHECKPOINTS
+from microcluster.jobs.run_spec import RunFolder
 
 ON_ANY = "another number of nodes goes on with this run from its newest checkpoint (job.resumeOn: any)"
 STARTS_OVER = "the whole run: its program writes no checkpoints, and a run that ends early starts over"
@@ -41,7 +42,7 @@ class TrainingJob(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TrainingJobArgs) -> None:
         super().__init__("microcluster:index:TrainingJob", name, {})
-        decided, plan = args.of.decided
+        decided, document = args.of.decided, RunFolder(args.of.decided).document
         self.run = str(decided.run)
         per_hour = args.cluster.price_per_hour.apply(lambda price: float(price) if price else None)
         known = args.cluster.facts.apply(
@@ -50,10 +51,10 @@ class TrainingJob(pulumi.ComponentResource):
         facts = completed(known, per_hour=per_hour)
         self.facts = facts.apply(lambda whole: whole.to_json())
         expected = args.of.stack.forecast
-        said = (*plan.not_shown, *((ON_ANY,) if plan.any_world else ()), *args.of.stack.notes)
+        said = (*document.logs.not_shown, *((ON_ANY,) if decided.job.any_world else ()), *args.of.stack.notes)
         self.plan = "; ".join((expected.summary if expected else NO_FORECAST, *said))
         self.at_risk = expected.stake if expected else NO_FORECAST
-        if plan.checkpoints == NO_CHECKPOINTS:
+        if document.checkpoints.format == NO_CHECKPOINTS:
             self.at_risk = STARTS_OVER
         self.guard = HELD.format(args.of.stack.name) if args.of.stack.guard else NO_GUARD
         if expected and expected.warning:

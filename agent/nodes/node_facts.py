@@ -133,9 +133,15 @@ def traffic(interface: str) -> Dict[str, int]:
 def argv_of(run: Run, limit_s: float = NVIDIA_SMI_TIMEOUT_S) -> List[str]:
     """Return the words that print the facts of a node of a run; ``limit_s`` is nvidia-smi's."""
     known = run.spec
-    words = [known.interface, run.folder, known.data or "", str(known.probe_port), known.shared or ""]
-    visible = [one.environment.get("CUDA_VISIBLE_DEVICES", "") for one in known.processes] + [""]
-    words += [run.runtime.terminals, str(limit_s), str(known.slots), visible[0]]
+    words = [
+        known.machines.interface,
+        run.folder,
+        known.data.folder or "",
+        str(known.machines.probe_port),
+        known.checkpoints.shared or "",
+    ]
+    visible = [one.environment.get("CUDA_VISIBLE_DEVICES", "") for one in known.program.processes] + [""]
+    words += [run.runtime.terminals, str(limit_s), str(known.machines.slots), visible[0]]
     return run.program("nodes.node_facts", *words)
 
 

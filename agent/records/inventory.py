@@ -81,8 +81,8 @@ def followed(path: str, disk: Optional[Disk]) -> str:
 def gather(folder: str) -> None:
     """Bring what other nodes have written of checkpoints since the run ended; while it goes on, its supervisor does."""
     run = document.read(os.path.join(folder, document.FILE))
-    others = run.addresses[1:]
-    if others and not run.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
+    others = run.machines.addresses[1:]
+    if others and not run.checkpoints.shared and checkpoints_of(run, "").any_node_writes and not is_alive(folder):
         argv = program(folder, "checkpoints.parts", folder, "gather", OVER, *others)
         code, output = kill_run.ask(runtime_of(run).here(LIMITED + argv, False), COPY_TIMEOUT_S + 2 * KILL_AFTER_S)
         if code:
@@ -114,7 +114,7 @@ def below_logdir(
     for name, (what, step, why) in facts.items():
         if what == SMALL and name.rpartition(os.sep)[2].startswith("events."):
             facts[name] = Told(EVENTS, step, why)
-        elif run.keep and what in (SMALL, CHECKPOINT) and is_kept(name, run.keep):
+        elif run.checkpoints.keep and what in (SMALL, CHECKPOINT) and is_kept(name, run.checkpoints.keep):
             facts[name] = Told(KEPT, step, why)
     for name in checkpoints.entries.links():
         with contextlib.suppress(OSError):  # The program has just removed it.
@@ -124,27 +124,27 @@ def below_logdir(
 
 def program_folder(run: document.RunDocument, folder: str) -> Optional[str]:
     """Return the folder in which the program works as this machine sees it; None in a container that is not running."""
-    if run.program_folder.startswith(folder + "/"):
-        return os.path.join(agent.inside(folder), run.program_folder[len(folder) + 1 :])
-    if run.runtime != "container":
-        return run.program_folder
-    found, _ = kill_run.container_of(run.container)
-    inside = "/proc/{}/root{}".format(found.pid, run.program_folder) if found else ""
+    if run.program.folder.startswith(folder + "/"):
+        return os.path.join(agent.inside(folder), run.program.folder[len(folder) + 1 :])
+    if run.machines.runtime != "container":
+        return run.program.folder
+    found, _ = kill_run.container_of(run.machines.container)
+    inside = "/proc/{}/root{}".format(found.pid, run.program.folder) if found else ""
     return inside if os.path.isdir(inside) else None
 
 
 def places(run: document.RunDocument, folder: str, asked: Dict[str, Any]) -> Tuple[List[Place], Optional[int], Links]:
     """Return [(folder, the path here, {name: what is said of it})], the step of the newest checkpoint, and the links."""
     within, step, links = agent.inside(folder), None, []
-    records = list(RECORDS) + run.files if asked["first"] else []
+    records = list(RECORDS) + run.program.files if asked["first"] else []
     brought = [name for name in records if name.startswith("program/")]
     found = [(folder, "", dict.fromkeys(sorted(set(records) - set(brought)), A_RECORD))]
     found.append((within, "", dict.fromkeys(brought, A_RECORD)))
-    for inner in run.artifacts:
+    for inner in run.program.artifacts:
         found.append(
             (os.path.join(within, inner), inner, dict.fromkeys(files_below(os.path.join(within, inner)), A_RECORD))
         )
-    if asked["first"] or not run.shared:  # On a drive every node would list the same.
+    if asked["first"] or not run.checkpoints.shared:  # On a drive every node would list the same.
         logdir = os.path.join(within, "logdir")
         facts, step, links = below_logdir(run, logdir, asked, is_alive(folder), folder)
         found.append((logdir, "logdir", facts))
@@ -163,18 +163,18 @@ def places(run: document.RunDocument, folder: str, asked: Dict[str, Any]) -> Tup
 def chosen(
     folder: str, asked: Dict[str, Any]
 ) -> Tuple[document.RunDocument, List[Dict[str, Any]], Optional[int], Links, str]:
-    """Return the specification, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
+    """Return the run document, the facts of each file, the step of the newest checkpoint, the links, and what is not known in a sentence."""
     run, silent, disk, since = document.read(os.path.join(folder, document.FILE)), "", disk_of(folder), began(folder)
     found, step, links = places(run, folder, asked)
     program = program_folder(run, folder)
-    if program is None and run.keep:
+    if program is None and run.checkpoints.keep:
         silent = "container {} is not running, so what the program wrote in {} cannot be read"
-        silent = silent.format(run.container, run.program_folder)
-    is_above = (folder + os.sep).startswith(os.path.join(run.program_folder, ""))
-    if program and (run.keep or not is_above):  # The whole disk is no program's folder.
-        names = [name for name in files_below(program) if "program/" + name not in run.files]
+        silent = silent.format(run.machines.container, run.program.folder)
+    is_above = (folder + os.sep).startswith(os.path.join(run.program.folder, ""))
+    if program and (run.checkpoints.keep or not is_above):  # The whole disk is no program's folder.
+        names = [name for name in files_below(program) if "program/" + name not in run.program.files]
         names = [name for name in names if not is_sent(os.path.join(program, name))]
-        told = dict((name, Told(KEPT if is_kept(name, run.keep) else PROGRAM, None, "")) for name in names)
+        told = dict((name, Told(KEPT if is_kept(name, run.checkpoints.keep) else PROGRAM, None, "")) for name in names)
         found.append((program, "program", told))
     found.append((asked["data"], "data", dict.fromkeys(asked["names"], Told(VOCABULARY, None, ""))))
     files = []

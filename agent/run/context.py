@@ -1,6 +1,6 @@
 """One run's folder on the launcher, and how commands run on its nodes: in the training container, or on the machine itself.
 
-``runtime`` in the specification chooses one of the two, and nothing else of the agent knows which it is.
+``runtime`` in the run document chooses one of the two, and nothing else of the agent knows which it is.
 """
 
 import json
@@ -52,14 +52,14 @@ class Run:
     @property
     def is_shared(self) -> bool:
         """Whether every node sees the run's whole folder, and not its checkpoints alone."""
-        return self.spec.shared == self.path("logdir")
+        return self.spec.checkpoints.shared == self.path("logdir")
 
     def free_port(self) -> Optional[int]:
         """Return a port of this machine, the first node, on which nobody listens now; None for a run that meets at none.
 
         Each attempt begins its search at another one, so that runs that start at once on one machine do not choose the same.
         """
-        first, begin = self.spec.meeting_port, zlib.crc32(self.attempt.encode())
+        first, begin = self.spec.machines.meeting_port, zlib.crc32(self.attempt.encode())
         ports = (first + number % MEETING_PORTS for number in range(begin, begin + MEETING_PORTS) if first)
         return next((port for port in ports if not why_not_free("", port)), first)
 
@@ -108,12 +108,12 @@ class Run:
 
     def name_of(self, address: str) -> str:
         """Return the name of the node with an address, which is what a person knows it by."""
-        names = dict(zip(self.spec.addresses, self.spec.names))
+        names = dict(zip(self.spec.machines.addresses, self.spec.machines.names))
         return names.get(address, address)
 
     def on_node(self, address: str, argv: Sequence[str], marked: bool = True) -> List[str]:
         """Return the words that run ``argv`` on a node by the run's runtime; what bears the run's mark ends with the run."""
-        there = address != self.spec.addresses[0]
+        there = address != self.spec.machines.addresses[0]
         return self.runtime.here(self.runtime.beyond(address, argv, marked) if there else argv, marked)
 
     def do(self, argv: Sequence[str], each_line: Callable[[str], Any]) -> int:
@@ -123,7 +123,7 @@ class Run:
     def outside(self, address: str, argv: Sequence[str]) -> List[str]:
         """Return the words that run ``argv`` on a node's machine as it is, with the run's mark."""
         words = ["env", RUN_VARIABLE + "=" + self.spec.run] + list(argv)
-        return words if address == self.spec.addresses[0] else self.spec.ssh + [address, line(words)]
+        return words if address == self.spec.machines.addresses[0] else self.spec.machines.ssh + [address, line(words)]
 
     def do_outside(self, argv: Sequence[str], each_line: Callable[[str], Any]) -> int:
         """Run ``argv`` on the launcher's machine as it is, into job.log; return its exit code."""
@@ -143,7 +143,7 @@ class Run:
         """Run ``argv`` on a node, the launcher where none is named; return (exit code, output). ``given`` is its standard input."""
         # Its own environment bears the mark too, and must not hand it to what is asked to look for marked processes.
         environment = dict(pair for pair in os.environ.items() if marked or pair[0] != RUN_VARIABLE)
-        words = self.on_node(node or self.spec.addresses[0], argv, marked)
+        words = self.on_node(node or self.spec.machines.addresses[0], argv, marked)
         code, output = kill_run.ask(words, timeout_s, given, env=environment)
         return code, output.strip()
 
@@ -178,8 +178,8 @@ def is_cut_off(path: str) -> bool:
 
 
 def runtime_of(spec: RunDocument) -> "Union[Container, Host]":
-    """Return the runtime that a run's specification names."""
-    return {"container": Container, "host": Host}[spec.runtime](spec)
+    """Return the runtime that a run document names."""
+    return {"container": Container, "host": Host}[spec.machines.runtime](spec)
 
 
 class Container:
@@ -193,11 +193,16 @@ class Container:
     def here(self, argv: Sequence[str], marked: bool) -> List[str]:
         """Return the words that run ``argv`` on the launcher; what bears the run's mark ends with the run."""
         mark = ["-e", RUN_VARIABLE + "=" + self.spec.run] if marked else []
-        return ["docker", "exec"] + mark + ["-i", "-w", self.spec.program_folder, self.spec.container] + list(argv)
+        return (
+            ["docker", "exec"]
+            + mark
+            + ["-i", "-w", self.spec.program.folder, self.spec.machines.container]
+            + list(argv)
+        )
 
     def beyond(self, address: str, argv: Sequence[str], marked: bool) -> List[str]:
         """Return the words that, where ``here`` runs them, run ``argv`` on another node."""
-        return self.spec.ssh + [address, line(argv)]
+        return self.spec.machines.ssh + [address, line(argv)]
 
 
 class Host:
@@ -210,11 +215,11 @@ class Host:
 
     def here(self, argv: Sequence[str], marked: bool) -> List[str]:
         mark = [RUN_VARIABLE + "=" + self.spec.run] if marked else ["-u", RUN_VARIABLE]
-        enter = ["sh", "-c", ENTER, self.spec.program_folder, self.spec.environment + "/bin"]
+        enter = ["sh", "-c", ENTER, self.spec.program.folder, self.spec.program.environment + "/bin"]
         return ["env"] + mark + enter + list(argv)
 
     def beyond(self, address: str, argv: Sequence[str], marked: bool) -> List[str]:
-        return self.spec.ssh + [address, line(self.here(argv, marked))]
+        return self.spec.machines.ssh + [address, line(self.here(argv, marked))]
 
 
 def line(argv: Sequence[str]) -> str:

@@ -1,106 +1,214 @@
-"""The run's specification: the one document that microcluster writes for the agent, as ``job.json`` in the run's folder.
+"""The run document: everything that is decided about a run, as one typed value and as ``job.json`` in the run's folder.
 
-FIELDS lists every key, for both sides: ``text`` writes only a whole document, ``read`` accepts only a whole one of this version.
+A job kind makes it, the agent reads it as it is: ``text`` writes a document, ``read`` accepts only a whole one of this version or one
+of an earlier version, which had no parts.
 """
 
 import json
 import os
-from types import SimpleNamespace
-from typing import Any, Dict
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from agent.machine import read_json
 from agent.run import queue_nodes
 
-VERSION = 9
-"""Raised whenever a field changes; version 1 had none."""
-EARLIER, LACKING = 8, {"sent_program": None, "setup": []}
-"""A version that is still read, and what stands for the fields that it lacks."""
+VERSION = 10
+"""Format of the document, raised whenever a field changes; version 1 had no number."""
+EARLIER = (8, 9)
+"""Versions without parts that are still read."""
+LACKING = {
+    "folder": "",
+    "title": "",
+    "secrets": [],
+    "secrets_folder": "",
+    "sent_program": None,
+    "setup": [],
+    "not_shown": [],
+    "checkpoint_files": "",
+    "warmup_steps": 0,
+    "schedule": "",
+}
+"""Values of fields that a document of an earlier version lacks."""
 FILE = "job.json"
 CHECKPOINT = "{microcluster:checkpoint}"
 """Placeholder in the argv of ``resume_processes``: the path of the checkpoint, a file or a folder. A program's own words hold other braces."""
 STEP = "{microcluster:step}"
-"""Placeholder of the checkpoint's step there."""
+"""Placeholder in the argv of ``resume_processes``: the checkpoint's step."""
 ATTEMPT = "{microcluster:attempt}"
-"""In any process's argv: a word that is another one for each start of the run."""
+"""Placeholder in any argv: a word that is another one for each start of the run."""
 PORT = "{microcluster:port}"
-"""In any process's argv or environment: a free port of the first node, where the processes meet."""
+"""Placeholder in any argv or environment: a free port of the first node, where the processes meet."""
+NO_CHECKPOINTS = "none"
+"""Format of a program that writes no checkpoints: a run that ends early starts over."""
 LONGEST_METRIC = 80
 """Characters of a metric's name, all of which can be printed; a longer one is none."""
 # Nanoseconds since 1970 are fewer; what has a larger number in its name is a file like any other.
 LARGEST_STEP = 1 << 63
-FIELDS = (
-    "version",
-    # What the run is.
-    "run",
-    "word",  # Of this training; the same configuration trained again has the same run and another word.
-    "kind",
-    "trainer",
-    "max_steps",  # None where the program alone knows its end.
-    "eval_steps",
-    "print_steps",
-    "mixed",
-    # Where it runs.
-    "addresses",
-    "names",
-    "slots",
-    "ranks",  # Where each rank of the training is, by address.
-    "interface",
-    "ssh",  # The words before an address and a line.
-    "runtime",
-    "container",  # Of the runtime "container".
-    "environment",  # Of the runtime "host": the folder of the programs that the run has made for itself,
-    "make_environment",  # and what makes it, on the machine as it is.
-    "setup",  # [line, script] of each line of job.setup, which the script runs once on its node.
-    "imports",  # What looks for the script's own imports, by its interpreter; empty where it is no script.
-    "program_folder",
-    "sent_program",  # The folder on the launcher from which that is made, where it came from the operator's computer.
-    "files",
-    "image",
-    "images",
-    # What is started, each a list of the plan's `Process`, and what reads its log and its checkpoints.
-    "processes",
-    "resume_processes",
-    "collective",
-    "reader",
-    "reader_options",
-    "checkpoints",
-    "checkpoint_options",
-    "shared",  # Where the checkpoints lie, on a drive that every node mounts.
-    "stop_order",
-    "stop_grace_s",  # For a program that ends by itself once STOP_FILE is there.
-    "artifacts",
-    "metrics",  # Each the plan's `Metric`.
-    "unit",  # What a step is.
-    "result",  # The metric that a good run ends with.
-    "exit_code_decides",  # Whether exit code 0 alone says that the run has finished.
-    "keep",  # Patterns of what is fetched beside them, below the log folder and the program's folder.
-    # What is expected; None for what nobody knows.
-    "stall_s",
-    "guard",  # When the program has to stop, in seconds since 1970, and after how many idle seconds.
-    "predicted_s",
-    "compute_s",
-    "wire_bytes",
-    "per_hour",
-    "gpu",
-    "gpu_memory_gb",
-    "driver",
-    "port_speed_mbps",
-    "probe_port",
-    "meeting_port",  # Of the first node: the first of those of which a free one becomes where all others look for it.
-    "model_bytes",
-    "disk_bytes",
-    "preflight_skipped",
-    "watch_every_s",
-    "sample_every_s",
-    # What the supervisor has made before the training.
-    "data",  # The folder of the data; a program may bring its own.
-    "stage",
+
+Process = NamedTuple(
+    "Process",
+    [
+        ("role", str),
+        ("node", int),  # Number of the node that starts it, in rank order.
+        ("argv", Sequence[str]),
+        ("environment", Dict[str, str]),
+        ("order", int),  # A lower one starts first.
+        ("ends_run", bool),  # Whether the run ends when this process ends.
+        ("name", str),  # "server 1", where several processes have one role: stands before its lines of the log.
+    ],
 )
-PROCESSES = ("processes", "resume_processes", "collective")
-
-
-RunDocument = SimpleNamespace
-Process = SimpleNamespace
+Process.__new__.__defaults__ = (0, True, "")
+Metric = NamedTuple(
+    "Metric",
+    [
+        ("name", str),  # Key in a program's output.
+        ("label", str),  # Name that a person reads.
+        ("event", str),  # Event of an evaluation that holds it, under ``key``.
+        ("key", str),
+        ("scalar", Optional[str]),  # Name in TensorBoard's files, where no event holds it.
+        ("note", str),  # Explanation for the caption of its chart.
+    ],
+)
+Metric.__new__.__defaults__ = ("metric", "value", None, "")
+Program = NamedTuple(
+    "Program",
+    [
+        ("title", str),  # Name of what is trained, in a few words.
+        ("trainer", str),  # Name and version of the program that trains.
+        ("folder", str),  # Folder where it starts, on every host.
+        (
+            "sent_program",
+            Optional[str],
+        ),  # Source of that folder on the launcher, if it came from the operator's computer.
+        ("files", Sequence[str]),  # Names below the run's folder.
+        (
+            "secrets",
+            Sequence[str],
+        ),  # Environment variables of the operator that the program may be given, never their values.
+        ("secrets_folder", str),  # Folder with a file for each of them.
+        (
+            "environment",
+            Optional[str],
+        ),  # Folder of the programs that the run installs for itself, on a machine without containers.
+        ("make_environment", Optional[Sequence[str]]),  # Argv that installs them.
+        ("setup", Sequence[Tuple[str, str]]),  # (line, script) of job.setup; the script runs once on every node.
+        ("imports", Sequence[str]),  # Argv that looks for a script's imports; empty for a program that is no script.
+        ("processes", Sequence[Process]),  # Processes of a start from the beginning,
+        ("resume_processes", Sequence[Process]),  # of a start from the newest checkpoint,
+        ("collective", Sequence[Process]),  # and of the preflight, where each rank has to reach every other.
+        ("stop_order", Sequence[str]),  # Roles: those of one are ended on all nodes before those of the next.
+        ("artifacts", Sequence[str]),  # Folders of the run's folder that are fetched beside the checkpoints.
+    ],
+)
+Machines = NamedTuple(
+    "Machines",
+    [
+        ("addresses", Sequence[str]),  # Private addresses of the nodes, in rank order.
+        ("names", Sequence[str]),
+        ("slots", int),  # Ranks of each node.
+        ("ranks", Sequence[str]),  # Address of each rank.
+        ("interface", str),  # Network card or network of the ranks.
+        ("ssh", Sequence[str]),  # Words before an address and a line.
+        ("runtime", str),  # "container" or "host".
+        ("container", Optional[str]),
+        ("image", str),
+        ("images", Sequence[str]),  # Image id on each node.
+        ("gpu", Optional[str]),
+        ("gpu_memory_gb", int),
+        ("driver", int),
+        ("port_speed_mbps", Optional[int]),
+        ("probe_port", int),
+        (
+            "meeting_port",
+            Optional[int],
+        ),  # First port of the first node that is tried as the meeting place of all processes.
+    ],
+)
+Logs = NamedTuple(
+    "Logs",
+    [
+        ("reader", str),  # Module in agent/formats/logs.
+        ("options", Dict[str, str]),
+        ("metrics", Sequence[Metric]),
+        ("not_shown", Sequence[str]),  # Figures that nobody can know beforehand or from the lines.
+        ("unit", str),  # Unit of a step: "step" (an update) or "epoch".
+        ("mixed", bool),  # Whether overflowing steps are skipped.
+        ("result", Optional[str]),  # Metric that a good run ends with; None if its last checkpoint is enough.
+        ("exit_code_decides", bool),  # Whether exit code 0 alone says that the run has finished.
+    ],
+)
+Checkpoints = NamedTuple(
+    "Checkpoints",
+    [
+        ("format", str),  # Module in agent/formats/checkpoints, or NO_CHECKPOINTS.
+        ("options", Dict[str, Any]),
+        ("files", str),  # Kinds of files that one is made of.
+        ("shared", Optional[str]),  # Folder on a drive that every node mounts.
+        ("keep", Sequence[str]),  # Patterns of files that are fetched beside the checkpoints.
+    ],
+)
+RunData = NamedTuple(
+    "RunData",
+    [
+        ("folder", Optional[str]),  # None for a program that brings its own data.
+        ("stage", Sequence[str]),  # Argv that makes the data.
+    ],
+)
+Limits = NamedTuple(
+    "Limits",
+    [
+        ("stall_s", int),
+        ("stop_grace_s", int),  # Time for a program that ends by itself once STOP_FILE is there; 0 for any other.
+        ("guard", Optional[Dict[str, float]]),  # End (stop_at, seconds since 1970), and idle seconds (idle_s).
+        ("disk_bytes", int),
+        ("preflight_skipped", str),  # Reason.
+        ("watch_every_s", float),
+        ("sample_every_s", float),
+    ],
+)
+Expected = NamedTuple(
+    "Expected",
+    [  # Figures that are known before the run; None for an unknown one.
+        ("max_steps", Optional[int]),  # None if only the program knows its end.
+        ("eval_steps", Optional[int]),
+        ("print_steps", int),  # Steps between lines with a loss.
+        ("predicted_s", Optional[float]),  # Seconds of a step,
+        ("compute_s", Optional[float]),  # in which the GPUs compute.
+        ("wire_bytes", int),  # Bytes of a step that each network card sends and receives.
+        ("warmup_steps", int),  # Steps in which the learning rate rises; 0 if it never does, or nobody knows.
+        ("schedule", str),  # Sentences: how the configuration makes the learning rate move, and why.
+        ("model_bytes", int),  # Bytes that all ranks add up in a step, about.
+        ("per_hour", Optional[float]),
+    ],
+)
+PARTS = [
+    ("program", Program),
+    ("machines", Machines),
+    ("logs", Logs),
+    ("checkpoints", Checkpoints),
+    ("data", RunData),
+    ("limits", Limits),
+    ("expected", Expected),
+]
+RunDocument = NamedTuple(
+    "RunDocument",
+    [
+        ("version", int),
+        ("run", str),
+        ("word", str),  # Word of this training; the same configuration trained again has the same run and another word.
+        ("kind", str),
+        ("folder", str),  # Folder of the run on every host; empty in a document of an earlier version.
+    ]
+    + PARTS,
+)
+FLAT_NAMES = {
+    ("program", "folder"): "program_folder",
+    ("logs", "options"): "reader_options",
+    ("checkpoints", "format"): "checkpoints",
+    ("checkpoints", "options"): "checkpoint_options",
+    ("checkpoints", "files"): "checkpoint_files",
+    ("data", "folder"): "data",
+}
+"""Names of fields in a document without parts, where they were others."""
 
 
 class SpecError(Exception):
@@ -108,7 +216,7 @@ class SpecError(Exception):
 
 
 def read(path: str) -> RunDocument:
-    """Return the specification in a file as an object with an attribute for each field; a queue's nodes stand beside it."""
+    """Return the document in a file; a queue's nodes stand beside it."""
     with open(path) as file:
         try:
             return parse(json.loads(queue_nodes.filled(file.read(), os.path.dirname(path))), path)
@@ -118,31 +226,52 @@ def read(path: str) -> RunDocument:
 
 def is_queued(folder: str) -> bool:
     """Return whether a queue grants the nodes of a run."""
-    return read_json(os.path.join(folder, FILE))["addresses"][0] == queue_nodes.placeholder(0)
+    return parse(read_json(os.path.join(folder, FILE)), folder).machines.addresses[0] == queue_nodes.placeholder(0)
 
 
-def text(values: Dict[str, Any]) -> str:
-    """Return the document with ``values``, which are all fields but the version."""
-    document = dict(values, version=VERSION)
-    parse(document, "the specification of run " + str(values.get("run")))
-    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+def text(document: RunDocument) -> str:
+    """Return the file's text."""
+    return json.dumps(plain(document), indent=1, sort_keys=True) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Return a document or a part of one as JSON's own types, with a key for each field."""
+    if hasattr(value, "_fields"):
+        return {name: plain(one) for name, one in zip(value._fields, value)}
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def parse(document: Any, where: str) -> RunDocument:
-    """Return a document as an object, or raise with everything that is wrong with it; ``where`` names it."""
+    """Return a document, or raise with everything that is wrong with it; ``where`` names it."""
     version = document.get("version", 1) if isinstance(document, dict) else None
-    if version == EARLIER:
-        document, version = dict(LACKING, **document), VERSION
-    if version != VERSION:
+    if version in EARLIER:
+        document = grouped(document)
+    elif version != VERSION:
         raise SpecError(
             "reading {}: another version of microcluster wrote it (format {}, and this one reads {}). Start the run again with "
             "this version (make up), or look at it with the other one".format(where, version, VERSION)
         )
-    wrong = [key + ": missing" for key in sorted(set(FIELDS) - set(document))]
-    wrong += [key + ": unknown key" for key in sorted(set(document) - set(FIELDS))]
+    wrong, parts = [], [(name + "/", part, document.get(name)) for name, part in PARTS]
+    for place, part, values in [("", RunDocument, document)] + parts:
+        given = set(values) if isinstance(values, dict) else set()
+        wrong += [place + key + ": missing" for key in sorted(set(part._fields) - given)]
+        wrong += [place + key + ": unknown key" for key in sorted(given - set(part._fields))]
     if wrong:
         raise SpecError("reading {}: {}".format(where, "; ".join(wrong)))
-    found = SimpleNamespace(**document)
-    for name in PROCESSES:
-        setattr(found, name, [SimpleNamespace(**process) for process in document[name]])
-    return found
+    found = RunDocument(**dict(document, **{name: part(**document[name]) for name, part in PARTS}))
+    fields = ("processes", "resume_processes", "collective")
+    started = {name: [Process(**one) for one in getattr(found.program, name)] for name in fields}
+    metrics = [Metric(**one) for one in found.logs.metrics]
+    return found._replace(program=found.program._replace(**started), logs=found.logs._replace(metrics=metrics))
+
+
+def grouped(flat: Any) -> Any:
+    """Return a document of an earlier version, which had no parts, in parts; one that has them stays as it is."""
+    if not isinstance(flat, dict) or "machines" in flat:
+        return flat
+    flat = dict(LACKING, **flat)
+    document = {name: flat[name] for name in RunDocument._fields if name in flat}
+    for name, part in PARTS:
+        known = ((key, FLAT_NAMES.get((name, key), key)) for key in part._fields)
+        document[name] = {key: flat[flat_name] for key, flat_name in known if flat_name in flat}
+    return dict(document, version=VERSION)

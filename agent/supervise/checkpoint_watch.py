@@ -37,7 +37,7 @@ class CheckpointWatch:
 
     def __init__(self, run: Run, rules: HealthRules, over: threading.Event) -> None:
         self.run, self.rules, self.over, self.checkpoints = run, rules, over, checkpoints_of_run(run)
-        self.keepers = [] if run.spec.shared else list(run.spec.addresses[1:])
+        self.keepers = [] if run.spec.checkpoints.shared else list(run.spec.machines.addresses[1:])
         self.announced = self.kept = None
         self.failed_at = None
         self.gathered_at, self.not_gathered = float("-inf"), ""
@@ -48,7 +48,7 @@ class CheckpointWatch:
         while not last:
             last = self.over.is_set()
             self.look(last)
-            self.over.wait(self.run.spec.watch_every_s)
+            self.over.wait(self.run.spec.limits.watch_every_s)
 
     def look(self, last: bool = False) -> None:
         """Announce a new checkpoint, and copy it and the best models where anything of that is new."""
@@ -79,7 +79,7 @@ class CheckpointWatch:
         is_due = last or is_new or time.monotonic() - self.gathered_at >= GATHER_S
         if self.keepers and self.checkpoints.any_node_writes and is_due:
             self.gathered_at = time.monotonic()
-            others = self.run.spec.addresses[1:]
+            others = self.run.spec.machines.addresses[1:]
             self.not_gathered = self._ask("checkpoints.parts", "gather", parts.OVER if last else str(kept), *others)
 
     def _name_suspected(self) -> None:
@@ -102,7 +102,7 @@ class CheckpointWatch:
         pausing = self.failed_at is not None and time.monotonic() - self.failed_at < RETRY_S and not last
         if state == self.kept or pausing:
             return
-        if self.run.spec.shared:
+        if self.run.spec.checkpoints.shared:
             self._prove_taken(state, last)
         elif self.keepers:
             self._copy(state)
@@ -116,7 +116,7 @@ class CheckpointWatch:
     def _prove_taken(self, state: State, last: bool) -> None:
         """Let another node look for the checkpoint on the drive; at the end of a run wait until it is there."""
         (step, _), best, names = state
-        files = [os.path.join(self.run.spec.shared, file) for file in names + self._files_of_all(best)]
+        files = [os.path.join(self.run.spec.checkpoints.shared, file) for file in names + self._files_of_all(best)]
         sizes, written = [shared_folder.length(file) for file in files], last_write(files)
         found = shared_folder.lengths_elsewhere(self.run, files)
         began = time.monotonic()
@@ -179,11 +179,11 @@ def copy_state(run: Run, late: Dict[str, str], over: str, checkpoints: Optional[
     """
     checkpoints, others, failed = (
         checkpoints or checkpoints_of_run(run),
-        [] if run.spec.shared else run.spec.addresses[1:],
+        [] if run.spec.checkpoints.shared else run.spec.machines.addresses[1:],
         [],
     )
     checkpoints.at_work = not over
-    due = run.spec.addresses[:1] if checkpoints.is_due() else []
+    due = run.spec.machines.addresses[:1] if checkpoints.is_due() else []
     if due:
         run.hand_in(event_summary.EVENTS)
     for address in due + others:

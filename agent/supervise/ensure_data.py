@@ -26,7 +26,7 @@ WHOLE, LACKING = 0, 1
 
 def ensure(run: Run) -> None:
     """Have whole data on the launcher, where the run's are not the program's own business."""
-    if run.spec.data is None or is_whole(run) or brought(run):
+    if run.spec.data.folder is None or is_whole(run) or brought(run):
         return
     run.emit({"event": "staging", "text": "no machine has the data; making them"})
     lines = []
@@ -40,18 +40,20 @@ def ensure(run: Run) -> None:
 
 def measure(run: Run) -> None:
     """Record once how large the data are: what `du -sm` says of the folder, and `wc` of each file of the data set."""
-    if run.spec.data is None or any(
+    if run.spec.data.folder is None or any(
         one and one.get("event") == "data" for one in event_summary.read(run.folder).events
     ):
         return
     run.doing = "measuring the data"
-    code, output = run.ask(["sh", "-c", MEASURE, run.spec.data], MEASURE_TIMEOUT_S)
+    code, output = run.ask(["sh", "-c", MEASURE, run.spec.data.folder], MEASURE_TIMEOUT_S)
     if code == 0:
         run.emit({"event": "data", "text": output})
 
 
 def is_whole(run: Run) -> bool:
-    return answer(run, ["whole"], "comparing the data of " + run.name_of(run.spec.addresses[0]) + " with their sums")
+    return answer(
+        run, ["whole"], "comparing the data of " + run.name_of(run.spec.machines.addresses[0]) + " with their sums"
+    )
 
 
 def answer(run: Run, words: List[str], what: str) -> bool:
@@ -68,7 +70,7 @@ def brought(run: Run) -> bool:
 
     Data are made anew, for hours of every machine, only when each of the others has said that it lacks them.
     """
-    others = [] if run.is_shared else run.spec.addresses[1:]
+    others = [] if run.is_shared else run.spec.machines.addresses[1:]
     having = parallel(lambda address: has(run, address), others)
     unknown = [one for one in having if isinstance(one, Failed)]
     for address in [one for one, there in zip(others, having) if there is True]:
@@ -118,7 +120,7 @@ def stage(run: Run, lines: List[str]) -> int:
     run.doing = "preparing the data set"
     kill_run.remove_staging(timeout_s=REMOVE_TIMEOUT_S)  # A killed launcher may have left one.
     try:
-        return run.do_outside(run.spec.stage, show)
+        return run.do_outside(run.spec.data.stage, show)
     finally:
         kill_run.remove_staging(timeout_s=REMOVE_TIMEOUT_S)
 

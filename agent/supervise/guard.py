@@ -32,7 +32,7 @@ class Guard:
 
     def __init__(self, run: Run) -> None:
         self.path, self.first = run.path(FILE), {}
-        given = run.spec.guard
+        given = run.spec.limits.guard
         if given:
             left_s = given["stop_at"] - time.time() if given["stop_at"] else None
             self.first = limits_from(left_s=left_s, **given)

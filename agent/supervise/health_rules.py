@@ -86,9 +86,13 @@ class HealthRules:
     """Observations of one training phase, and the rules that judge them."""
 
     def __init__(self, now: float, spec: RunDocument, expected: Optional[Dict[str, Any]] = None) -> None:
-        """Begin to watch a run by its specification; ``expected`` is {seconds, source} of a step or None."""
-        self.stall_s, self.mixed, self.expected = spec.stall_s, spec.mixed, expected
-        self.per_hour, self.max_steps, self.print_steps = spec.per_hour, spec.max_steps, spec.print_steps
+        """Begin to watch a run by its document; ``expected`` is {seconds, source} of a step or None."""
+        self.stall_s, self.mixed, self.expected = spec.limits.stall_s, spec.logs.mixed, expected
+        self.per_hour, self.max_steps, self.print_steps = (
+            spec.expected.per_hour,
+            spec.expected.max_steps,
+            spec.expected.print_steps,
+        )
         self.checkpoint_bytes, self.newest = 0, None
         self.progressed, self.lived, self.gaps, self.longest = now, now, [], 0.0
         self.paces, self.clean, self.evaluating = [], False, False
@@ -98,7 +102,7 @@ class HealthRules:
         self.said, self.died, self.died_at = {}, {}, now
         self.answered, self.heard, self.worked, self.free, self.read = {}, {}, {}, {}, {}
         self.drive_silent = {}
-        self.not_copied, self.saves, self.first = "", spec.checkpoints in BY_PATTERN, {}
+        self.not_copied, self.saves, self.first = "", spec.checkpoints.format in BY_PATTERN, {}
 
     def observe(self, event: Dict[str, Any], now: float, speaker: Speaker = None) -> None:
         """Record one event of the log; ``speaker`` is the rank or process of its line, where that is known."""

@@ -30,7 +30,7 @@ class Idleness:
     """The count over all nodes of a run; where each has GPUs, none among the readings is a missing one."""
 
     def __init__(self, spec: RunDocument) -> None:
-        self.every_s, self.wants_gpus = spec.sample_every_s, spec.gpu is not None
+        self.every_s, self.wants_gpus = spec.limits.sample_every_s, spec.machines.gpu is not None
         self.count_s, self.is_known, self.asked_at = 0.0, False, None
         self.before, self.gpus_read_at, self.shown = {}, {}, deque(maxlen=SHOWN)
 

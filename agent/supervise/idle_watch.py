@@ -34,7 +34,7 @@ def watch(run: Run) -> None:
             idleness.observe(sampled(run), guard.boottime())
             if is_wanted(run):  # Asking the nodes takes long enough for a run to start, which writes the same file.
                 run.write(ACTIVITY, json.dumps({"idle_s": idleness.idle_s(), "armed": armed}))
-        time.sleep(run.spec.sample_every_s)
+        time.sleep(run.spec.limits.sample_every_s)
 
 
 def is_wanted(run: Run) -> bool:

@@ -47,7 +47,7 @@ def train(run: Run, processes: Sequence[Process]) -> None:
     if code and not is_named:
         monitor.read_exit_notes()
     verdict = monitor.judgement(ended=True) if code else monitor.verdict or monitor.told_to_end()
-    if code and run.spec.shared:
+    if code and run.spec.checkpoints.shared:
         verdict = monitor.drive_lost() or verdict
     # Where a rank has died, the launchers of other nodes may say that they lost its own, as torchrun's do.
     if code and not is_named and (not verdict or verdict.cause in (health_rules.RANK_DIED, LAUNCHER_LOST)):
@@ -60,10 +60,10 @@ def train(run: Run, processes: Sequence[Process]) -> None:
         raise Failed(verdict.cause, verdict.sentence, code or 1, verdict.lines)
     if code:
         who = last.name or last.role
-        what = "training" if len(processes) == 1 else who + " on " + run.spec.names[last.node]
+        what = "training" if len(processes) == 1 else who + " on " + run.spec.machines.names[last.node]
         raise Failed("training", what + " ended with exit code " + str(code), code, monitor.lines())
     monitor.finish_copies()
-    if run.spec.shared and monitor.rules.not_copied:
+    if run.spec.checkpoints.shared and monitor.rules.not_copied:
         raise Failed(health_rules.NOT_COPIED, monitor.rules.not_copied)
 
 
@@ -73,7 +73,7 @@ class Monitor:
     def __init__(self, run: Run) -> None:
         self.run, self.reader = run, reader_of(run.spec)
         self.reader.earlier = [event for event in event_summary.read(run.folder).events if isinstance(event, dict)]
-        self.last_lines, self.names = {}, set(process.name for process in run.spec.processes)
+        self.last_lines, self.names = {}, set(process.name for process in run.spec.program.processes)
         self.verdict = None
         self.over, self.call = threading.Event(), threading.Event()
         self.lock = threading.Lock()
@@ -103,7 +103,7 @@ class Monitor:
 
         Copies have limits of their own; a look at a mount whose drive is gone has none.
         """
-        self.copying.join(DRIVE_ANSWERS_S if self.run.spec.shared else None)
+        self.copying.join(DRIVE_ANSWERS_S if self.run.spec.checkpoints.shared else None)
         if self.copying.is_alive():
             self.rules.not_copied = (
                 "the drive did not answer for {} s after the end, so whether it has the newest checkpoint is not known"
@@ -230,8 +230,10 @@ class Monitor:
 
     def _node_with(self, speaker: Speaker) -> str:
         """Return the name of the machine that a rank or a process is on; what a log says of them need not be true."""
-        addresses = dict(enumerate(self.run.spec.ranks))
-        addresses.update((one.name, self.run.spec.addresses[one.node]) for one in self.run.spec.processes)
+        addresses = dict(enumerate(self.run.spec.machines.ranks))
+        addresses.update(
+            (one.name, self.run.spec.machines.addresses[one.node]) for one in self.run.spec.program.processes
+        )
         return self.run.name_of(addresses[speaker]) if speaker in addresses else "no machine of this run"
 
     def lines(self, cause: Optional[str] = None) -> List[str]:
@@ -255,7 +257,7 @@ class Monitor:
             if guarded or self.judgement():
                 end_all(self.run)
                 return
-            self.call.wait(self.run.spec.watch_every_s)
+            self.call.wait(self.run.spec.limits.watch_every_s)
             self.call.clear()
 
     def _is_guarded(self) -> bool:
@@ -268,9 +270,9 @@ class Monitor:
 
     def _let_end(self) -> None:
         """Leave the word on every node that the run is to end, and wait for a program that looks for it, as `fab stop` does."""
-        if self.run.spec.stop_grace_s:
+        if self.run.spec.limits.stop_grace_s:
             ask_all(self.run, ["sh", "-c", kill_run.STOPPED, self.run.folder])
-            self.over.wait(self.run.spec.stop_grace_s)
+            self.over.wait(self.run.spec.limits.stop_grace_s)
 
     def _could_not_look(self, error: Exception, for_s: float) -> None:
         """End the run for what will not pass: a full disk, a mistake of ours, or no memory for a process for minutes."""
@@ -315,8 +317,8 @@ class Monitor:
 
 
 def reader_of(spec: RunDocument) -> RankReader:
-    """Return the reader that a run's specification names: a module of `agent.formats.logs`."""
-    return importlib.import_module("agent.formats.logs." + spec.reader).Reader(**spec.reader_options)
+    """Return the reader that a run document names: a module of `agent.formats.logs`."""
+    return importlib.import_module("agent.formats.logs." + spec.logs.reader).Reader(**spec.logs.options)
 
 
 def who_is(event: Dict[str, Any]) -> str:

@@ -15,13 +15,13 @@ EARLY_S, EARLY_TIMES = 120, 4
 
 
 def pace_s(spec: RunDocument, trained_s: float) -> float:
-    """Return the seconds between two samples of a run that has trained for so long; its specification has the usual ones."""
-    return spec.sample_every_s / (EARLY_TIMES if trained_s < EARLY_S else 1.0)
+    """Return the seconds between two samples of a run that has trained for so long; its document has the usual ones."""
+    return spec.limits.sample_every_s / (EARLY_TIMES if trained_s < EARLY_S else 1.0)
 
 
 def ask_all(run: Run, argv: Sequence[str]) -> List[Tuple[str, Tuple[int, str]]]:
     """Run ``argv`` on every node; return [(address, (exit code, output))]."""
-    addresses = run.spec.addresses
+    addresses = run.spec.machines.addresses
 
     def ask(address: str) -> Tuple[int, str]:
         return run.ask(argv, SAMPLE_TIMEOUT_S, address, marked=False)

@@ -9,7 +9,6 @@ import json
 import re
 import threading
 import time
-from types import SimpleNamespace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from agent.kill_run import last_line
@@ -57,8 +56,8 @@ def preflight(run: Run) -> None:
     began = time.monotonic()
     found = {"ranks": [], "mesh": [], "nodes": {}, "bandwidth": []}
     noted = [row(*words, note=True) for words in run.notes]
-    if run.spec.preflight_skipped:
-        skipped = row("preflight", "every node", "skipped", run.spec.preflight_skipped, note=True)
+    if run.spec.limits.preflight_skipped:
+        skipped = row("preflight", "every node", "skipped", run.spec.limits.preflight_skipped, note=True)
         keep(run, found, noted + [skipped], began)
         return
     found["mesh"] = mesh(run)
@@ -67,9 +66,9 @@ def preflight(run: Run) -> None:
         if all(facts and facts["address"] for facts in found["nodes"].values()):
             found["bandwidth"] = network(run)
     rows = noted + judge(found, run.spec)
-    if found["bandwidth"] and run.spec.meeting_port:
+    if found["bandwidth"] and run.spec.machines.meeting_port:
         rows.append(meeting(run))
-    if run.spec.collective and run.spec.collective[0].argv[0] == MPIRUN:
+    if run.spec.program.collective and run.spec.program.collective[0].argv[0] == MPIRUN:
         rows.append(open_mpi(run))
     keep(run, found, rows, began)
     found["ranks"] = together(run)
@@ -88,11 +87,11 @@ def keep(run: Run, found: Dict[str, Any], rows: List[Row], began: float) -> None
 
 def mesh(run: Run) -> List[Dict[str, Any]]:
     """Let every node log in to every other one, as mpirun's daemons do."""
-    addresses = run.spec.addresses
+    addresses = run.spec.machines.addresses
 
     def log_in(pair: Tuple[str, str]) -> Dict[str, Any]:
         sender, receiver = pair
-        code, output = run.ask(run.spec.ssh + [receiver, "true"], SSH_TIMEOUT_S, sender, marked=False)
+        code, output = run.ask(run.spec.machines.ssh + [receiver, "true"], SSH_TIMEOUT_S, sender, marked=False)
         why = last_line(code, output) if code else ""
         return {"from": run.name_of(sender), "to": run.name_of(receiver), "said": why}
 
@@ -114,7 +113,7 @@ def nodes(run: Run) -> Dict[str, Optional[Dict[str, Any]]]:
         facts = json.loads(last_line(code, output))
         return dict(facts, clock_off_s=facts["time"] - (asked + answered) / 2, clock_error_s=(answered - asked) / 2)
 
-    return dict(zip(run.spec.names, parallel(look, run.spec.addresses)))
+    return dict(zip(run.spec.machines.names, parallel(look, run.spec.machines.addresses)))
 
 
 def network(run: Run) -> List[Dict[str, Any]]:
@@ -124,19 +123,19 @@ def network(run: Run) -> List[Dict[str, Any]]:
         for one in bandwidth(run):
             link = (one["from"], one["to"])
             best[link] = max(best.get(link, one), one, key=lambda link: link["mbps"] or 0)
-        if all(_bandwidth(one, run.spec.port_speed_mbps)["verdict"] != STOP for one in best.values()):
+        if all(_bandwidth(one, run.spec.machines.port_speed_mbps)["verdict"] != STOP for one in best.values()):
             break
     return list(best.values())
 
 
 def bandwidth(run: Run) -> List[Dict[str, Any]]:
     """Let every node send to the next one at the same time, as the ring of an allreduce does."""
-    addresses = run.spec.addresses
+    addresses = run.spec.machines.addresses
     pairs = list(zip(addresses, addresses[1:] + addresses[:1])) if len(addresses) > 1 else []
 
     def measure(pair: Tuple[str, str]) -> Dict[str, Any]:
         sender, receiver = pair
-        where = (receiver, run.spec.probe_port, STREAMS)
+        where = (receiver, run.spec.machines.probe_port, STREAMS)
         drain = threading.Thread(target=ask_links, args=(run, receiver, "receive") + where, daemon=True)
         drain.start()
         code, output = ask_links(run, sender, "send", *where)
@@ -154,17 +153,17 @@ def ask_links(run: Run, node: str, *words: Any) -> Tuple[int, str]:
 
 def meeting(run: Run) -> Row:
     """Let every other node connect to the port of the first one where their processes will meet; the row of it."""
-    host, port, others = run.spec.addresses[0], run.free_port(), run.spec.addresses[1:]
+    host, port, others = run.spec.machines.addresses[0], run.free_port(), run.spec.machines.addresses[1:]
 
     def ask(address: str) -> Tuple[int, str]:
         if address == host:
             return ask_links(run, host, "receive", host, port, len(others))
         return ask_links(run, address, "connect", host, port)
 
-    answers = zip(run.spec.names, parallel(ask, run.spec.addresses))
+    answers = zip(run.spec.machines.names, parallel(ask, run.spec.machines.addresses))
     bad = [name + ": " + last_line(code, output) for name, (code, output) in answers if code]
     found = ", ".join(bad) or "reached by all"
-    return row("meeting port", run.spec.names[0], found, "{} reached by all".format(port), stop=bad)
+    return row("meeting port", run.spec.machines.names[0], found, "{} reached by all".format(port), stop=bad)
 
 
 def open_mpi(run: Run) -> Row:
@@ -178,19 +177,19 @@ def open_mpi(run: Run) -> Row:
         else (output.splitlines() or ["exit code " + str(code)])[0][: node_facts.LONGEST_LINE]
     )
     wanted = "Open MPI {}.{}.{} or newer in container.image".format(*OLDEST_MPI)
-    return row(MPIRUN, run.spec.names[0], found, wanted, stop=not is_known)
+    return row(MPIRUN, run.spec.machines.names[0], found, wanted, stop=not is_known)
 
 
 def together(run: Run) -> List[Dict[str, Any]]:
     """Let every rank say where it is and add up the model's size; return what they said, in the order of the ranks."""
     lines = []
     limit = ["timeout", "--kill-after=10", str(TOGETHER_TIMEOUT_S)]
-    bounded = [SimpleNamespace(**dict(vars(one), argv=limit + one.argv)) for one in run.spec.collective]
+    bounded = [one._replace(argv=limit + one.argv) for one in run.spec.program.collective]
     code, _ = run_all(run, bounded, lines.append)
     if code:
         why = "ended with exit code {}".format(code)
         if code in TIMED_OUT:
-            why = NOT_TOGETHER.format(TOGETHER_TIMEOUT_S, run.spec.interface)
+            why = NOT_TOGETHER.format(TOGETHER_TIMEOUT_S, run.spec.machines.interface)
         unusable = [" and a GPU cannot be used on " + line.partition(UNUSABLE)[2] for line in lines if UNUSABLE in line]
         raise Failed(
             cause_of(lines, "preflight"), "reaching all ranks " + "".join([why] + unusable[:1]), 1, lines[-20:]
@@ -204,35 +203,41 @@ def judge(found: Dict[str, Any], wanted: RunDocument) -> List[Row]:
 
     Args:
         found: "mesh" [{from, to, said}], "nodes" {name: facts or None}, "bandwidth" [{from, to, mbps, said}].
-        wanted: the run's specification.
+        wanted: the run document.
     """
     rows = [_mesh(found["mesh"])]
-    for name, address in zip(wanted.names, wanted.addresses):
+    for name, address in zip(wanted.machines.names, wanted.machines.addresses):
         facts = found["nodes"].get(name)
         if facts is None:
             rows.append(row("facts", name, "no answer", "an answer", stop=True))
             continue
-        rows.append(_interface(name, address, facts, wanted.interface))
+        rows.append(_interface(name, address, facts, wanted.machines.interface))
         rows += _gpus(name, facts, wanted)
         rows += _room(name, facts, wanted)
         rows.append(_clock(name, facts))
-        port = "{} free".format(wanted.probe_port)
+        port = "{} free".format(wanted.machines.probe_port)
         rows.append(row("port", name, facts["port"] or "free", port, stop=facts["port"]))
     data = dict((name, facts["data"]) for name, facts in found["nodes"].items() if facts)
-    rows += [_same("image", dict(zip(wanted.names, wanted.images))), _same("data", data)]
-    rows += [_bandwidth(one, wanted.port_speed_mbps) for one in found["bandwidth"]]
+    rows += [_same("image", dict(zip(wanted.machines.names, wanted.machines.images))), _same("data", data)]
+    rows += [_bandwidth(one, wanted.machines.port_speed_mbps) for one in found["bandwidth"]]
     return rows
 
 
 def of_ranks(ranks: List[Dict[str, Any]], wanted: RunDocument) -> List[Row]:
     """Return the rows on what the ranks said of themselves; ``ranks`` stand in their order."""
     seen = [rank["address"] for rank in ranks]
-    rows = [row("ranks", "every rank", ", ".join(seen), ", ".join(wanted.ranks), stop=seen != wanted.ranks)]
+    rows = [
+        row(
+            "ranks", "every rank", ", ".join(seen), ", ".join(wanted.machines.ranks), stop=seen != wanted.machines.ranks
+        )
+    ]
     configs = dict(("rank " + str(rank["rank"]), rank["config"]) for rank in ranks)
     rows.append(_same("configuration", configs, "every rank"))
     rows += _software(ranks)
     seconds = max([rank["allreduce_s"] for rank in ranks] or [0])
-    rows.append(row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.model_bytes) + " summed"))
+    rows.append(
+        row("allreduce", "every rank", "{:.2f} s".format(seconds), _size(wanted.expected.model_bytes) + " summed")
+    )
     return rows
 
 
@@ -279,16 +284,16 @@ def _interface(name: str, address: str, facts: Dict[str, Any], interface: str) -
 
 
 def _gpus(name: str, facts: Dict[str, Any], wanted: RunDocument) -> List[Row]:
-    if not wanted.gpu:
+    if not wanted.machines.gpu:
         return []
     gpus, words, code = facts["gpus"], facts["gpu_words"], facts["gpu_code"]
     said = ["{} (nvidia-smi, exit code {})".format(words, code)] if words or code else []
-    order = "{}x {} with {} GB".format(wanted.slots, wanted.gpu, wanted.gpu_memory_gb)
-    least_mib = wanted.gpu_memory_gb * MIB_PER_GB
-    fits = [one for one in gpus if wanted.gpu in one["name"] and (one["memory_mib"] or least_mib) >= least_mib]
+    order = "{}x {} with {} GB".format(wanted.machines.slots, wanted.machines.gpu, wanted.machines.gpu_memory_gb)
+    least_mib = wanted.machines.gpu_memory_gb * MIB_PER_GB
+    fits = [one for one in gpus if wanted.machines.gpu in one["name"] and (one["memory_mib"] or least_mib) >= least_mib]
     faults = [one["fault"] for one in gpus if one["fault"]]
     shown = ", ".join("{name} {memory_mib} MiB".format(**one) for one in gpus).replace("None", "unknown") or "none"
-    if faults or len(fits) < wanted.slots:
+    if faults or len(fits) < wanted.machines.slots:
         cure = [CURE.format(name)] if faults or said else []
         rows = [row("GPUs", name, "; ".join([shown] + faults + said + cure), order, stop=True)]
     else:
@@ -297,14 +302,14 @@ def _gpus(name: str, facts: Dict[str, Any], wanted: RunDocument) -> List[Row]:
         driver = gpus[0]["driver"]
         branch = driver.split(".")[0]
         major = int(branch) if branch.isdigit() else 0
-        newer = "{} or newer".format(wanted.driver)
-        rows.append(row("driver", name, driver, newer, stop=major < DRIVER_STOP, note=major < wanted.driver))
+        newer = "{} or newer".format(wanted.machines.driver)
+        rows.append(row("driver", name, driver, newer, stop=major < DRIVER_STOP, note=major < wanted.machines.driver))
     return rows
 
 
 def _room(name: str, facts: Dict[str, Any], wanted: RunDocument) -> List[Row]:
-    free, needed = facts["free_bytes"], wanted.disk_bytes
-    shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.slots
+    free, needed = facts["free_bytes"], wanted.limits.disk_bytes
+    shm, shm_needed = facts["shm_free_bytes"], SHM_BYTES_OF_RANK * wanted.machines.slots
     return [
         row("disk", name, _size(free) + " free", _size(needed), stop=free < needed),
         row("/dev/shm", name, _size(shm) + " free", _size(shm_needed), stop=shm < shm_needed),

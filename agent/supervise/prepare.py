@@ -37,36 +37,36 @@ Usage = NamedTuple("Usage", [("bytes", int), ("ticks", int)])
 
 def prepare(run: Run) -> bool:
     """Have data, checkpoint and configuration where the ranks look for them; return whether there is a checkpoint."""
-    if run.spec.sent_program:
+    if run.spec.program.sent_program:
         bring_program(run)
-    if run.spec.make_environment:
+    if run.spec.program.make_environment:
         make_environment(run)
-    if run.spec.shared:
+    if run.spec.checkpoints.shared:
         shared_folder.use(run)
     ensure_data.ensure(run)
     ensure_data.measure(run)
     copy_state(run, {}, rewritten.OVER)  # Without a copy the program's own files have to do.
-    if not run.spec.shared:
+    if not run.spec.checkpoints.shared:
         resume.bring_back(run)
         resume.gather(run)
     checkpoint = resume.latest_checkpoint(run)
     run.keep_ballast()
     place(run)
-    if run.spec.shared:
+    if run.spec.checkpoints.shared:
         shared_folder.compare(run, checkpoint)
-    for number, (line, script) in enumerate(run.spec.setup, 1):
+    for number, (line, script) in enumerate(run.spec.program.setup, 1):
         set_up(run, "line {} of job.setup ({})".format(number, line[:SHOWN]), script)
-    if run.spec.imports:
+    if run.spec.program.imports:
         look_for_imports(run)
     return run.resumed is not None
 
 
 def bring_program(run: Run) -> None:
     """Bring the folder of the program from the launcher to the other machines; it goes from each to the next."""
-    others = [] if run.is_shared else run.spec.addresses[1:]
+    others = [] if run.is_shared else run.spec.machines.addresses[1:]
     if others:
         run.doing = "bringing the program to " + " and ".join(run.name_of(address) for address in others)
-        words = ("spread", run.folder, run.spec.program_folder, json.dumps(run.spec.ssh))
+        words = ("spread", run.folder, run.spec.program.folder, json.dumps(run.spec.machines.ssh))
         must(run, run.program("data.program_folder", *(words + tuple(others))))
 
 
@@ -76,9 +76,9 @@ def make_environment(run: Run) -> None:
 
     def make(address: str) -> Tuple[int, List[str]]:
         lines = []
-        return run.do_outside(run.outside(address, run.spec.make_environment), lines.append), lines
+        return run.do_outside(run.outside(address, run.spec.program.make_environment), lines.append), lines
 
-    addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
+    addresses = run.spec.machines.addresses[:1] if run.is_shared else run.spec.machines.addresses
     for address, (code, lines) in zip(addresses, parallel(make, addresses)):
         if code:
             raise step_failed("environment", run.doing + " on " + run.name_of(address), code, lines)
@@ -86,7 +86,7 @@ def make_environment(run: Run) -> None:
 
 def set_up(run: Run, what: str, script: str) -> None:
     """Run a line on every node at once, or once where all nodes see the same folder; show meanwhile on which of them it still runs."""
-    addresses = run.spec.addresses[:1] if run.is_shared else run.spec.addresses
+    addresses = run.spec.machines.addresses[:1] if run.is_shared else run.spec.machines.addresses
     began, left, over = time.monotonic(), list(addresses), threading.Event()
 
     def show() -> None:
@@ -118,21 +118,23 @@ def set_up(run: Run, what: str, script: str) -> None:
 def look_for_imports(run: Run) -> None:
     """Look on the launcher for what the script imports; what is not found may be there in the training, and is noted in the preflight's table."""
     run.doing = "looking for what the program imports"
-    _, output = run.ask(run.spec.imports, IMPORTS_TIMEOUT_S)
+    _, output = run.ask(run.spec.program.imports, IMPORTS_TIMEOUT_S)
     said = [line[len(script_imports.MARK) :] for line in output.splitlines() if line.startswith(script_imports.MARK)]
     if said:
-        run.notes.append(("imports of the program", run.spec.names[0], said[-1], "see job.requirements and job.python"))
+        run.notes.append(
+            ("imports of the program", run.spec.machines.names[0], said[-1], "see job.requirements and job.python")
+        )
 
 
 def place(run: Run) -> None:
     """Bring configuration, programs, checkpoint and data to the other machines; the data go from each to the next."""
-    others = [] if run.is_shared else run.spec.addresses[1:]
+    others = [] if run.is_shared else run.spec.machines.addresses[1:]
     for address in others:
         run.doing = "bringing the configuration to " + run.name_of(address)
         must(run, ["sh", run.path("send_run_folder.sh"), address])
-    if others and run.spec.data:
+    if others and run.spec.data.folder:
         run.doing = "bringing the data to " + " and ".join(run.name_of(address) for address in others)
-        must(run, run.program("data.distribute_data", run.spec.data, json.dumps(run.spec.ssh), *others))
+        must(run, run.program("data.distribute_data", run.spec.data.folder, json.dumps(run.spec.machines.ssh), *others))
 
 
 def must(run: Run, argv: List[str]) -> None:
@@ -167,13 +169,15 @@ class IdleWatch:
         if self.run.stuck != self.run.doing:
             return None
         text = "{}: nothing was read, written or computed for {} s".format(self.run.doing, IDLE_S)
-        hanging = [self.run.name_of(address) for address in self.run.spec.addresses if address in self._hanging()]
+        hanging = [
+            self.run.name_of(address) for address in self.run.spec.machines.addresses if address in self._hanging()
+        ]
         cause = failed if failed == SETUP else health_rules.PREPARING_STALLED
         return Verdict(cause, text + ("; no write ends on " + " and ".join(hanging) if hanging else ""), [])
 
     def _hanging(self) -> List[str]:
         """Return the machines on whose disk a few bytes cannot be written."""
-        addresses, probe = self.run.spec.addresses, ["sh", "-c", PROBE, self.run.folder]
+        addresses, probe = self.run.spec.machines.addresses, ["sh", "-c", PROBE, self.run.folder]
         codes = parallel(lambda address: self.run.ask(probe, PROBE_TIMEOUT_S, address, marked=False)[0], addresses)
         return [address for address, code in zip(addresses, codes) if code]
 

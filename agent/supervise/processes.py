@@ -61,7 +61,7 @@ def start(run: Run, process: document.Process) -> subprocess.Popen:
         values[rank_wrapper.NAME_VARIABLE] = process.name
     environment = [filled("{}={}".format(*pair), run) for pair in sorted(values.items())]
     argv = [filled(word, run) for word in process.argv]
-    argv = run.on_node(run.spec.addresses[process.node], ["env"] + environment + argv)
+    argv = run.on_node(run.spec.machines.addresses[process.node], ["env"] + environment + argv)
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.Popen(argv, **options)
 
@@ -99,8 +99,8 @@ def next_end(
 
 def end_all(run: Run) -> None:
     """End every process of the run on every node, role by role; what cannot be proved is written down and left to `fab stop`."""
-    addresses = run.spec.addresses
-    for role in run.spec.stop_order[:-1]:
+    addresses = run.spec.machines.addresses
+    for role in run.spec.program.stop_order[:-1]:
         parallel(functools.partial(end_on, run, role=role), addresses)
     for address, why in zip(addresses, parallel(functools.partial(end_on, run), addresses)):
         if why:
@@ -109,7 +109,7 @@ def end_all(run: Run) -> None:
 
 def end_on(run: Run, address: str, role: str = "") -> str:
     """End the processes of a role, or all of them; return why they are not known to have ended, or an empty text."""
-    if address == run.spec.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
+    if address == run.spec.machines.addresses[0]:  # In this process, which bears the run's mark too and has to go on.
         return kill_run.end_here(run.spec.run, role)
     # In one folder for all nodes the word that it was stopped is the launcher's to leave.
     runs = kill_run.NO_RUNS if run.is_shared else os.path.dirname(run.folder)

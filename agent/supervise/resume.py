@@ -55,7 +55,7 @@ def bring_back(run: Run) -> None:
     """
     # After a fetch that was killed, what is here may be half of a checkpoint.
     own = None if os.path.isdir(run.inside(BROUGHT)) else checkpoints_of_run(run).newest_whole()
-    others = run.spec.addresses[1:]
+    others = run.spec.machines.addresses[1:]
     run.doing = "asking the other machines for their copies"
     found = parallel(lambda address: asked(run, address), others)
     silent = "; ".join(why for _, why in found if why)
@@ -74,7 +74,7 @@ def bring_back(run: Run) -> None:
 
 def gather(run: Run) -> None:
     """Bring the parts of checkpoints that other machines have written; the same holds for a silent one."""
-    others = run.spec.addresses[1:]
+    others = run.spec.machines.addresses[1:]
     if others and checkpoints_of_run(run).any_node_writes:
         run.doing = "asking the other machines for their parts of the checkpoints"
         argv = run.program("checkpoints.parts", run.folder, "gather", OVER, *others)
@@ -216,7 +216,7 @@ def main(folder: str, given: str) -> None:
     aside = checkpoints.put_aside([file for name in passed for file in checkpoints.files_of(name)], TORN)
     aside = os.path.relpath(aside, inside(folder)) if home_of(checkpoints.logdir) == checkpoints.logdir else aside
     is_settled = final or not ((chosen and chosen.suspicion) or set(passed).difference(refused))
-    keep = document.read(os.path.join(folder, document.FILE)).keep
+    keep = document.read(os.path.join(folder, document.FILE)).checkpoints.keep
     needed = settle(checkpoints, chosen, keep) if is_settled else None
     write_whole(os.path.join(inside(folder), NEEDED), json.dumps([needed, here]))
     print(json.dumps([chosen, needed, sorted(passed.values()), aside]))

@@ -22,14 +22,14 @@ ASK_LENGTHS = ["xargs", "-0", "sh", "-c", LENGTHS, "lengths"]
 
 def use(run: Run) -> None:
     """Let the launcher's log folder be the run's folder on the drive."""
-    run.doing = "opening the shared folder " + run.spec.shared
+    run.doing = "opening the shared folder " + run.spec.checkpoints.shared
     logdir = run.path("logdir")
     try:
-        os.makedirs(run.spec.shared, exist_ok=True)
+        os.makedirs(run.spec.checkpoints.shared, exist_ok=True)
         if not run.is_shared and not os.path.islink(logdir):
             if os.path.isdir(logdir):
                 os.rmdir(logdir)
-            os.symlink(run.spec.shared, logdir)
+            os.symlink(run.spec.checkpoints.shared, logdir)
         with open(os.path.join(logdir, WORD), "w") as file:
             file.write(run.attempt)
             file.flush()
@@ -40,8 +40,8 @@ def use(run: Run) -> None:
 
 def compare(run: Run, checkpoint: Sequence[str]) -> None:
     """Refuse to start while a node does not see what the launcher wrote, or the files of the checkpoint in another length."""
-    run.doing = "comparing the shared folder " + run.spec.shared
-    agree(run, ["sh", "-c", READ, run.spec.shared], run.attempt)
+    run.doing = "comparing the shared folder " + run.spec.checkpoints.shared
+    agree(run, ["sh", "-c", READ, run.spec.checkpoints.shared], run.attempt)
     files = [run.path(file) for file in checkpoint]
     agree(run, ASK_LENGTHS, "\n".join(str(length(file)) for file in files), named(files))
 
@@ -59,7 +59,7 @@ def length(file: str) -> int:
 
 def lengths_elsewhere(run: Run, files: Sequence[str]) -> Optional[List[int]]:
     """Return the length of each file as the last node sees it, 0 where there is none; None where that node does not say."""
-    _, output = run.ask(ASK_LENGTHS, ASK_TIMEOUT_S, run.spec.addresses[-1], marked=False, given=named(files))
+    _, output = run.ask(ASK_LENGTHS, ASK_TIMEOUT_S, run.spec.machines.addresses[-1], marked=False, given=named(files))
     found = [int(word) for word in output.split() if word.isdigit()]
     return found if len(found) == len(files) else None
 
@@ -77,7 +77,7 @@ def agree(run: Run, argv: Sequence[str], wanted: str, given: bytes = b"") -> Non
         wait_until(agrees, SEEN_TIMEOUT_S, 0.5)
         return seen[-1]
 
-    others = run.spec.addresses[1:]
+    others = run.spec.machines.addresses[1:]
     for address, found in zip(others, parallel(ask, others)):
         if found != wanted:
             what = "{}: {} sees {!r} there and not {!r}".format(run.doing, run.name_of(address), found[-200:], wanted)

@@ -98,7 +98,7 @@ def carry_out(run: Run) -> None:
     preflight(run)
     run.remove(ACTIVITY)  # Of before the run, where what wrote it had to wait for the disk.
     run.enter("training")
-    train(run, run.spec.resume_processes if checkpoint else run.spec.processes)
+    train(run, run.spec.program.resume_processes if checkpoint else run.spec.program.processes)
 
 
 def supervise(folder: str) -> int:
@@ -111,7 +111,7 @@ def supervise(folder: str) -> int:
     while True:
         run = Run(folder)
         code = end(run)
-        if code or (Run(folder).spec.max_steps or 0) <= (run.spec.max_steps or 0):
+        if code or (Run(folder).spec.expected.max_steps or 0) <= (run.spec.expected.max_steps or 0):
             break
     lock.close()
     if code != TERMINATED:  # Who ends the run proves meanwhile that nothing of it is left.
@@ -138,7 +138,7 @@ def end(run: Run) -> int:
     run.remove("ballast")  # There may be no room for the words that follow.
     if failure:
         run.write("failure.json", json.dumps(failure) + "\n")
-    run.emit({"event": "end", "exit_code": code, "max_steps": run.spec.max_steps})
+    run.emit({"event": "end", "exit_code": code, "max_steps": run.spec.expected.max_steps})
     run.write("exit_code", str(code) + "\n")
     return code
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from agent.run.document import LARGEST_STEP, LONGEST_METRIC
-from microcluster.jobs.run_plan import Metric
+from agent.run.document import LARGEST_STEP, LONGEST_METRIC, Metric
 
 Event = Mapping[str, Any]
 Point = tuple[int, float]

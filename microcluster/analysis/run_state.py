@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median_high
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter
@@ -16,10 +15,10 @@ from typing_extensions import TypedDict
 
 from agent import step_time_model
 from agent.run import document
+from agent.run.document import NO_CHECKPOINTS, RunDocument
 from microcluster.analysis.bottleneck import Link, by_cause
 from microcluster.analysis.records import Evaluation, Event, curves, latest, named, since, sound
 from microcluster.jobs.job_section import GRADIENT_BYTES
-from microcluster.jobs.run_plan import NO_CHECKPOINTS, Metric
 
 State = Literal["absent", "preparing", "running", "stalled", "failed", "stopped", "finished"]
 NOTHING_SAVED = "none of its files is a checkpoint by the name that the stack file gives"
@@ -128,11 +127,14 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     events, malformed = sound(seen["events"])
     attempt = since(events, "training")
     trained = named(events, "train")
-    evaluations = curves(events, job.eval_steps, [Metric(**one) for one in job.metrics]).evaluations
+    evaluations = curves(events, job.expected.eval_steps, job.logs.metrics).evaluations
     state, cause, reason = _state(seen, job, events)
-    saves = job.checkpoints != NO_CHECKPOINTS
+    saves = job.checkpoints.format != NO_CHECKPOINTS
     step = trained[-1]["step"] if trained else None
-    planned = {"seconds": job.predicted_s, "source": None if job.predicted_s is None else "before renting"}
+    planned = {
+        "seconds": job.expected.predicted_s,
+        "source": None if job.expected.predicted_s is None else "before renting",
+    }
     expected = latest(attempt, "prediction") or planned
     link = _link(job, events, seen["preflight"], _seconds_per_step(attempt), expected["seconds"])
     settled = bool(link.step_s) and _steps_of(attempt) >= SETTLED_STEPS
@@ -140,9 +142,11 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     batch, page = latest(attempt, "batch"), str(latest(events, "wandb").get("text"))
     suspected = latest(since(events, "preparing"), "suspected")
     if suspected:
-        more["remark"] = f"the newest checkpoint, of {job.unit} {suspected['step']}, is suspected: {suspected['text']}"
-    if state == "running" and step is not None and job.max_steps and link.step_s:
-        more["eta_s"] = round(max(job.max_steps - step, 0) * link.step_s, 1)
+        more["remark"] = (
+            f"the newest checkpoint, of {job.logs.unit} {suspected['step']}, is suspected: {suspected['text']}"
+        )
+    if state == "running" and step is not None and job.expected.max_steps and link.step_s:
+        more["eta_s"] = round(max(job.expected.max_steps - step, 0) * link.step_s, 1)
     if state in ("running", "stalled"):
         more["alarms"] = (*_alarms(events), *_drive_alarm(seen))
     if state == "failed" and seen["failure"]:
@@ -150,15 +154,15 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     if state == "finished":
         if saves and not seen["checkpoints"]:
             more["remark"] = NOTHING_SAVED
-        step = step if job.exit_code_decides else job.max_steps
+        step = step if job.logs.exit_code_decides else job.expected.max_steps
     return Outcome(
         state,
         phase=seen["phase"],
         phase_s=_phase_age(seen, events),
         doing=_doing(seen, events),
         step=step,
-        max_steps=job.max_steps,
-        unit=job.unit,
+        max_steps=job.expected.max_steps,
+        unit=job.logs.unit,
         batch=batch["value"] if batch and batch["step"] == step else None,
         wandb_url=page if WANDB_URL.fullmatch(page) else None,
         saves=saves,
@@ -180,7 +184,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
         checkpoints=tuple(seen["checkpoints"]),
         best=tuple(seen["best"]),
         copied=latest(events, "copied") or None,
-        trainer=latest(events, "trainer").get("value") or job.trainer,
+        trainer=latest(events, "trainer").get("value") or job.program.trainer,
         metrics={event["name"]: event["value"] for event in named(attempt, "metric")},
         malformed=malformed,
         checks=tuple(seen["preflight"].get("rows", ())),
@@ -188,9 +192,7 @@ def judge(seen: Mapping[str, Any]) -> Outcome:
     )
 
 
-def _state(
-    seen: Mapping[str, Any], job: SimpleNamespace, events: Sequence[Event]
-) -> tuple[State, str | None, str | None]:
+def _state(seen: Mapping[str, Any], job: RunDocument, events: Sequence[Event]) -> tuple[State, str | None, str | None]:
     if seen["alive"]:
         return _living_state(seen, events)
     failure = seen["failure"]
@@ -252,23 +254,23 @@ def _drive_alarm(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"cause": "drive-lost", "text": text, "t": seen["now"]}] if why else []
 
 
-def _flaws(seen: Mapping[str, Any], job: SimpleNamespace, events: Sequence[Event]) -> Iterator[str]:
+def _flaws(seen: Mapping[str, Any], job: RunDocument, events: Sequence[Event]) -> Iterator[str]:
     """Name what is missing in a run that ended with exit code 0."""
     attempt = since(events, "training")
-    max_steps, saves = job.max_steps, job.checkpoints != NO_CHECKPOINTS
+    max_steps, saves = job.expected.max_steps, job.checkpoints.format != NO_CHECKPOINTS
     if isinstance(next((event["loss"] for event in reversed(named(attempt, "train")) if "loss" in event), None), str):
         yield "the last training loss is nan or infinite"
     if saves and seen["drive_silent"]:
         yield "the drive with its checkpoints does not answer"
-    if job.exit_code_decides:
+    if job.logs.exit_code_decides:
         last = latest(events, "end").get("max_steps")
         if max_steps and last and max_steps > last:
-            yield f"it ended when {job.unit} {last} was to be its last, and now {max_steps} is"
+            yield f"it ended when {job.logs.unit} {last} was to be its last, and now {max_steps} is"
         return
     if saves and not seen["drive_silent"] and max(seen["checkpoints"], default=-1) < max_steps:
-        yield f"there is no checkpoint of {job.unit} {max_steps}"
-    if job.result and all(event["name"] != job.result for event in named(attempt, "metric")):
-        label = next(metric["label"] for metric in job.metrics if metric["name"] == job.result)
+        yield f"there is no checkpoint of {job.logs.unit} {max_steps}"
+    if job.logs.result and all(event["name"] != job.logs.result for event in named(attempt, "metric")):
+        label = next(metric.label for metric in job.logs.metrics if metric.name == job.logs.result)
         yield f"its log does not end with the {label}"
     steps = [event["step"] for event in named(events, "train")]
     between = max((later - earlier for earlier, later in pairwise(steps)), default=max_steps)
@@ -293,22 +295,22 @@ def _steps_of(attempt: Sequence[Event]) -> int:
 
 
 def _link(
-    job: SimpleNamespace,
+    job: RunDocument,
     events: Sequence[Event],
     preflight: Mapping[str, Any],
     step_s: float | None,
     predicted_s: float | None,
 ) -> Link:
     """Return the measured and the planned figures of the network between the ranks."""
-    nodes = len(job.names)
+    nodes = len(job.machines.names)
     model_bytes = GRADIENT_BYTES * latest(events, "parameters").get("value", 0)
     return Link(
         nodes,
         step_s,
-        job.port_speed_mbps or 0,
+        job.machines.port_speed_mbps or 0,
         step_time_model.slowest_mbps(preflight),
-        step_time_model.ring_bytes(model_bytes, nodes * job.slots, nodes) or job.wire_bytes or None,
-        job.compute_s,
+        step_time_model.ring_bytes(model_bytes, nodes * job.machines.slots, nodes) or job.expected.wire_bytes or None,
+        job.expected.compute_s,
         predicted_s,
     )
 

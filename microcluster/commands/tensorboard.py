@@ -11,7 +11,6 @@ import agent
 from microcluster.command_line.command import STACK, Option, StackName, command
 from microcluster.core.plain_text import note, printable, say
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.own_program import ENVIRONMENT
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
@@ -55,12 +54,12 @@ def tensorboard(stack: StackName = STACK, port: Annotated[str, Option("port on t
 
 def tunnel_argv(launcher: Host, hosts: list[Host], cluster: ClusterFacts, local_port: int) -> tuple[str, ...]:
     """Return the argv of the one ssh connection that is the tunnel and keeps the server alive."""
-    folder = RunFolder(cluster).path
-    server = ("-c", SERVER.read_text(), f"{folder}/logdir", str(PORT))
+    run = RunFolder(cluster)
+    server = ("-c", SERVER.read_text(), f"{run.path}/logdir", str(PORT))
     if cluster.container:
         inside = ("docker", "exec", "-i", "-e", TOOL, cluster.container.name, "python", *server)
     else:
-        inside = ("env", TOOL, f"{folder}/{ENVIRONMENT}/bin/python", *server)
+        inside = ("env", TOOL, f"{run.document.program.environment}/bin/python", *server)
     forward = f"{LOOPBACK}:{local_port}:{LOOPBACK}:{PORT}"
     options = ("-T", "-o", "ExitOnForwardFailure=yes", "-L", forward)
     return ssh_argv(launcher, hosts, inside, options)

@@ -10,8 +10,7 @@ from microcluster.command_line.command import STACK, AsJson, Option, StackName, 
 from microcluster.command_line.parts import print_json
 from microcluster.core.plain_text import count, note, one_line, say
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_plan import Plan
-from microcluster.jobs.run_spec import RunFolder
+from microcluster.jobs.job_section import Section
 from microcluster.remote import job as remote_job
 from microcluster.remote.host import Host
 from microcluster.remote.inventory import RemoteFile, inventory
@@ -43,16 +42,15 @@ def translate(  # noqa: PLR0917 - Fabric makes an option of each
             f"{reference} has {count(len(right), 'line')} and {file} has {len(sentences)}; they must have the same number."
         )
     cluster = cluster_of(stack)
-    plan = RunFolder(cluster).plan
-    translator = plan.translator
+    job, translator = cluster.job, cluster.job.translator
     if translator is None:
         raise UserMistake(f"The job of stack {stack} trains a model that does not translate.")
     if model and checkpoint:
         raise UserMistake("--model and --checkpoint name two models. Give one of them.")
-    given = checkpoint_at(Path(checkpoint), plan) if checkpoint else None
+    given = checkpoint_at(Path(checkpoint), job) if checkpoint else None
     launcher = launcher_of(cluster)
     _refuse_busy(launcher, cluster)
-    chosen = model_for(launcher, cluster, model, plan, given)
+    chosen = model_for(launcher, cluster, model, job, given)
     note(f"translating {count(len(sentences), 'line')} with {chosen.checkpoint} on {launcher.facts.name} ...")
     lines, cut = translate_lines(launcher, cluster, chosen, sentences, translator)
     if cut:
@@ -84,13 +82,13 @@ def lines_of(path: str) -> list[str]:
     return lines
 
 
-def checkpoint_at(path: Path, plan: Plan) -> tuple[Path, dict[str, object]]:
+def checkpoint_at(path: Path, job: Section) -> tuple[Path, dict[str, object]]:
     """Return the folder of a checkpoint of this computer and its manifest, as of a fetched run; a vocabulary in `data` beside it belongs to it.
 
     Args:
         path: a folder with one checkpoint, a file of one, or its name without an ending.
     """
-    folder, translator = path if path.is_dir() else path.parent, plan.translator
+    folder, translator = path if path.is_dir() else path.parent, job.translator
     indexes = (one.name for one in folder.glob(f"*{translator.CHECKPOINT}") if one.is_file())
     there = sorted(one.removesuffix(translator.CHECKPOINT) for one in indexes)
     names = [name for name in there if path.is_dir() or f"{path.name}.".startswith(f"{name}.")]
@@ -128,7 +126,7 @@ def model_for(
     launcher: Host,
     cluster: ClusterFacts,
     fetched: str,
-    plan: Plan,
+    job: Section,
     given: tuple[Path, dict[str, object]] | None = None,
 ) -> Model:
     """Return the model of a fetched run, or a ``given`` checkpoint, copied to the launcher; where none is named that of the stack's own run."""
@@ -142,8 +140,8 @@ def model_for(
     if manifest:
         note(f"copying the model in {folder} to {launcher.facts.name} ...")
         try:
-            placed = place_fetched(launcher, folder, manifest, cluster.mount_point, plan.config_file)
+            placed = place_fetched(launcher, folder, manifest, cluster.mount_point, job.config_file)
         except (LookupError, TypeError, ValueError) as odd:
             raise UserMistake(f"{fetched}/{MANIFEST} is not what `fab fetch` writes. Fetch the run again.") from odd
         files = [*(file for file in files if file.what not in MODELS), *placed]
-    return model_of(files, plan)
+    return model_of(files, job)

@@ -32,7 +32,6 @@ from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
 from microcluster.jobs.job_section import Section
-from microcluster.jobs.run_plan import World
 
 NAMESPACE = "microcluster"
 STACK_NAME = r"(?=.{1,40}$)[A-Za-z0-9]+(-[A-Za-z0-9]+)*"
@@ -103,7 +102,7 @@ def with_files(stack: Stack) -> Stack:
     stack = _with_program(stack)
     if not stack.data or not stack.data.path:
         return stack
-    wanted, hashes = stack.job.plan(World(("10.0.0.1",), 1)).data, Home.of().root / "cache" / HASHES
+    wanted, hashes = stack.job.data_of("/data", None), Home.of().root / "cache" / HASHES
     try:
         if wanted.content:
             data = find_whole(stack.data, stack.cluster.disk_of_data_gb, hashes)

@@ -11,6 +11,7 @@ import pygal
 from pygal.style import CleanStyle
 from rich.filesize import decimal
 
+from agent.run.document import Metric
 from microcluster.analysis import bottleneck, run_questions, samples
 from microcluster.analysis.records import Curves, rewound
 from microcluster.analysis.run_questions import Answer
@@ -19,7 +20,6 @@ from microcluster.core.plain_text import printable
 from microcluster.display import preflight_table, run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
 from microcluster.jobs.rendering import render_page
-from microcluster.jobs.run_plan import Metric
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.run_cost import Cost
 from microcluster.remote.report_records import Checkpoint, Records
@@ -82,16 +82,16 @@ def _charts(
     cluster: ClusterFacts, outcome: Outcome, records: Records, found: Curves, *, emulated: bool
 ) -> Iterator[tuple[str, str]]:
     """Draw the charts that have data, each with its caption; the captions of emulated figures say so."""
-    unit, plan, label = outcome.unit, RunFolder(cluster).plan, ", emulated" if emulated else ""
+    unit, label = outcome.unit, ", emulated" if emulated else ""
     yield f"Loss by {unit}", curve("loss", {"training": found.train, "validation": found.validation})
-    known = {metric.name: metric for metric in plan.metrics}
+    known = {metric.name: metric for metric in RunFolder(cluster).document.logs.metrics}
     for name, points in found.metrics.items():
         metric = known.get(name, Metric(name, name))
         note = f", {metric.note}" if metric.note else ""
         yield f"{metric.label} by {unit}{note}", curve(metric.label, {metric.label: points}, from_zero=True)
     rates, source = rewound(records.learning_rate), "as the trainer recorded it"
     if not rates and outcome.step:
-        rates = run_questions.planned_rates(plan.learning_rate, outcome.step)
+        rates = run_questions.planned_rates(cluster.job.planned_rate, outcome.step)
         source = "derived from its policy's formula"
     if rates:
         drawn = curve("learning rate", {"learning rate": rates}, from_zero=True)

@@ -1,16 +1,16 @@
 """A run in lines of text, for status, watch, logs and report; pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from agent.formats.logs.ranks import TAG
+from agent.run.document import Metric
 from microcluster.accounts.registry import account_of
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import Outcome
 from microcluster.core.plain_text import count, duration, one_line
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_plan import Plan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.prediction import links_by_kind, over_all
 from microcluster.planning.run_cost import CENT, HOUR_S, Cost, Span, exactly, rental_hours, started_hours_cost
@@ -144,19 +144,19 @@ def remark(outcome: Outcome, stack: str) -> str | None:
 
 def report_rows(cluster: ClusterFacts, outcome: Outcome, cost: Cost) -> list[tuple[str, str]]:
     """Return the known facts of a run by name."""
-    plan = RunFolder(cluster).plan
+    document = RunFolder(cluster).document
     reason = f" ({outcome.reason})" if outcome.reason else ""
     losses = [_loss(one["loss"]) for one in outcome.evaluations]
     rows = {
         "run": f"{cluster.run} on stack {cluster.stack}: {outcome.state}{reason}",
         "trained by": outcome.trainer,
         WANDB: outcome.wandb_url,
-        "model": plan.title,
+        "model": document.program.title,
         "where": _where(cluster),
         "hardware": EMULATED.format(account_of(cluster.account).title) if cost.emulated else None,
         f"{outcome.unit}s": _done(outcome) if outcome.step is not None or outcome.max_steps else None,
         "validation loss": f"{losses[0]} at first, {losses[-1]} at last" if losses else None,
-        "evaluation": _evaluated(plan, outcome),
+        "evaluation": _evaluated(document.logs.metrics, outcome),
         "metrics": ", ".join(_metrics(outcome)),
         "pace": None if outcome.seconds_per_step is None else _speed(outcome),
         "predicted": _predicted(outcome),
@@ -228,10 +228,10 @@ def _planned(cluster: ClusterFacts) -> str | None:
     return f"{takes} for {count(job.max_steps, 'step')}, with preparation"
 
 
-def _evaluated(plan: Plan, outcome: Outcome) -> str | None:
+def _evaluated(metrics: Sequence[Metric], outcome: Outcome) -> str | None:
     """Return the metrics of the last evaluations."""
     texts = []
-    for metric in plan.metrics:
+    for metric in metrics:
         values = [one[metric.name] for one in outcome.evaluations if metric.name in one]
         if values:
             texts.append(f"last {metric.label} {values[-1]}" + (f" ({metric.note})" if metric.note else ""))

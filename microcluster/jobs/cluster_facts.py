@@ -15,7 +15,6 @@ from microcluster.jobs.finished_data import Data
 from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.job_section import Section
 from microcluster.jobs.kinds import section_of
-from microcluster.jobs.run_plan import SourceFile
 
 SSH_PORT = 4444
 """Of the containers; what measures and what the ranks meet on lies beside it, also where there is no container."""
@@ -24,6 +23,14 @@ KEY_IN_HOME = re.compile(r'"key_file": ?("([^"]*)/keys/[^"/]+/id_ed25519")')
 
 class ClusterFactsError(Exception):
     """The JSON is not a payload; the message is a full sentence that names the key."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One text of the user's own program, in facts of an earlier version: its path below the source, and its content."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True)

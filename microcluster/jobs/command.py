@@ -3,16 +3,14 @@
 Frameworks that start their own processes on a node, such as JAX, need no more than the first node's address and a number.
 """
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agent.run import document
+from agent.run.document import PORT, Process, RunDocument
 from microcluster.jobs.own_program import IN_FOLDER, OwnProgram
 from microcluster.jobs.program_words import Words
-from microcluster.jobs.ranks import commands, environment
-from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
+from microcluster.jobs.ranks import MEETING_PORT, commands, environment
 
 ROLE = "rank"
 NODE = "{microcluster:node}"
@@ -34,23 +32,25 @@ class Job(OwnProgram):
         ),
     ]
 
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run: one rank on each node, told by its words and by its environment which one it is."""
-        first, nodes = world.addresses[0], str(len(world.addresses))
-        places = {"nodes": nodes, "node": NODE, "slots": str(world.slots), "first": first, "port": document.PORT}
-        hosts = (" ".join(world.addresses), str(world.slots), f"{world.path}/hostfile.{NODE}")
-        places |= {"ranks": str(world.slots * len(world.addresses)), "hostfile": hosts[-1]}
-        plan, program = self.decided(world, self.command, self.command, places)
-        meeting = {"MASTER_ADDR": first, "MASTER_PORT": document.PORT, "WORLD_SIZE": nodes}
-        common = {**environment(world), **meeting}
-        start = (*IN_FOLDER, plan.program_folder)  # By ssh it would start in a home.
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: one rank on each node, with its number in its argv and in its environment."""
+        machines = begun.machines
+        first, nodes = machines.addresses[0], str(len(machines.addresses))
+        places = {"nodes": nodes, "node": NODE, "slots": str(machines.slots), "first": first, "port": PORT}
+        hosts = (" ".join(machines.addresses), str(machines.slots), f"{begun.folder}/hostfile.{NODE}")
+        places |= {"ranks": str(machines.slots * len(machines.addresses)), "hostfile": hosts[-1]}
+        command, folder = self.rank_command(begun, self.command, self.command, places), self.folder(begun)
+        meeting = {"MASTER_ADDR": first, "MASTER_PORT": PORT, "WORLD_SIZE": nodes}
+        common = {**environment(machines), **meeting}
+        start = (*IN_FOLDER, folder)  # By ssh it would start in a home.
         if "{hostfile}" in f"{self.command} {self.resume}":
-            start = ("sh", "-c", WITH_HOSTS, plan.program_folder, *hosts)
+            start = ("sh", "-c", WITH_HOSTS, folder, *hosts)
         started = {}
-        for name, command in commands(world, program, "node").items():
+        for name, rank in commands(begun, command, "node").items():
             started[name] = []
-            for node in range(len(world.addresses)):
-                argv = [word.replace(NODE, str(node)) for word in (*start, *command)]
-                given = {**common, "NODE_RANK": str(node), **program.variables}
+            for node in range(len(machines.addresses)):
+                argv = [word.replace(NODE, str(node)) for word in (*start, *rank)]
+                given = {**common, "NODE_RANK": str(node), **command.variables}
                 started[name].append(Process(ROLE, node, tuple(argv), given, name=f"node {node}"))
-        return replace(plan, **started, ranks=world.addresses, meeting_port=MEETING_PORT)
+        machines = machines._replace(ranks=machines.addresses, meeting_port=MEETING_PORT)
+        return self.completed(begun._replace(machines=machines), command, **started)

@@ -1,9 +1,10 @@
-"""The user's finished data: the address of a tar, or a folder or tar on the operator's computer, and their id."""
+"""Data of a job: their plan, and finished data of the user, which are the address of a tar, or a folder or tar of this computer."""
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictStr
 
@@ -20,6 +21,36 @@ ADDRESS = re.compile(
     r"(?P<address>https://[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
     rf"/(?:[A-Za-z0-9_.~%+,=-]+/)*{TAR})(?:#sha256=(?P<sha256>[0-9a-f]{{64}}))?"
 )
+
+
+@dataclass(frozen=True)
+class DataPlan:
+    """Data of a job.
+
+    Attributes:
+        id: hash of the files that were brought, or name of the recipe that makes them.
+        folder: folder on every host, below the mount point.
+        files: names of the files that a job reads; ``optional`` ones may be missing.
+        recipe: input of agent/data/staging.py that makes the files if the stack file brings none.
+        largest_bytes: limit of a tar with finished files.
+        pairs: files of which each line has to have its partner.
+        vocabulary: a file and the number of its lines; None for a program that makes its own of the texts.
+        needed: files without which a trained model cannot be used.
+        words: a file and how many different words it has to hold, the end of a line one of them.
+        content: folder of data that are taken whole, with their folders; None if ``files`` are all.
+    """
+
+    id: str
+    folder: str
+    files: tuple[str, ...]
+    recipe: Mapping[str, Any]
+    largest_bytes: int
+    optional: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    vocabulary: tuple[str, int] | None = None
+    needed: tuple[str, ...] = ()
+    words: tuple[str, int] | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True)

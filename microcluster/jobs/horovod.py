@@ -1,11 +1,10 @@
 """The kind ``horovod``: the user's own program, started as every rank by mpirun."""
 
-from dataclasses import replace
 from typing import Literal
 
+from agent.run.document import RunDocument
 from microcluster.jobs.mpirun import by_mpirun
 from microcluster.jobs.own_program import OwnScript
-from microcluster.jobs.run_plan import Plan, World
 
 
 class Job(OwnScript):
@@ -13,7 +12,7 @@ class Job(OwnScript):
 
     kind: Literal["horovod"]
 
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
-        plan, program = self.program(world)
-        return replace(plan, **by_mpirun(world, program))
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: one mpirun starts all ranks."""
+        command = self.script_command(begun)
+        return self.completed(begun, command, **by_mpirun(begun, command))

@@ -1,4 +1,4 @@
-"""The contract of a job kind: a section of the stack file, which makes the plan for the machines on which it will run.
+"""The contract of a job kind: a section of the stack file, which makes the run document for the machines on which it will run.
 
 A kind is pure, and nothing outside this package asks which kind it is.
 """
@@ -7,22 +7,31 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from microcluster.jobs.run_plan import Plan, World
+from agent.run.document import RunDocument
+from microcluster.jobs.finished_data import DataPlan
 
 GRADIENT_BYTES = 4
 """Gradients travel in 32 bits in mixed precision as well: the frameworks cast them before they are added up."""
 MOST_STEPS = 10_000_000
+CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
+"""Five regular and five best checkpoints are kept, and two are written."""
 Runtime = Literal["container", "host"]
 """Where a run's processes run: in the training container, or on the machine itself, in an environment that the run makes there."""
 Sections = Mapping[str, Any]
 """The sections of a stack file as they are written, some of them filled in, none of them validated."""
 RUN_OR_REASON = re.compile(r"run|skip: [^\s][ -~]{7,199}")
 KEPT = re.compile(r"(?!/|-)(?!(.*/)?\.\.(/|$))[A-Za-z0-9_.,*?\[\]!=+@ /-]+")
+
+
+def disk_bytes(checkpoint_bytes: int = 0) -> int:
+    """Return the free space that a run needs on every disk; the size of its checkpoints is 0 if nobody knows it."""
+    return SPARE_BYTES + CHECKPOINTS_KEPT * checkpoint_bytes
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ Kept = Annotated[
 
 
 class Section(BaseModel, ABC):
-    """The ``job`` section of a stack file: its keys, what follows from others, what contradicts them, and the plan.
+    """The ``job`` section of a stack file: its keys, what follows from others, what contradicts them, and the run document.
 
     The same object travels to the steps.
     """
@@ -130,6 +139,14 @@ class Section(BaseModel, ABC):
     """Those that it can run in; which one it is follows from what the account's machines have."""
     local_source: ClassVar[PinnedSource | None] = None
     """What `make images` puts into the local training image beside the stand-in."""
+    config_file: ClassVar[str]
+    """Name, in the run's folder, of the configuration that every rank reads and the report shows."""
+    translator: ClassVar[ModuleType | None] = None
+    """Module that translates with the run's model and scores it."""
+    any_world: ClassVar[bool] = False
+    """Whether another number of nodes or slots goes on with the run, which then is the same one."""
+    setup_lines: ClassVar[tuple[str, ...]] = ()
+    """Lines of shell that run on every node before the program."""
 
     kind: StrictStr
     max_steps: Annotated[StrictInt, Field(ge=1, le=MOST_STEPS, examples=["50000"])]
@@ -170,10 +187,24 @@ class Section(BaseModel, ABC):
         """Return what a step computes and exchanges, or None for what nobody has measured."""
         return None
 
-    @abstractmethod
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
+    def planned_rate(self, step: int) -> float | None:
+        """Return the learning rate of a step, counted from 1; None if only the program knows it."""
+
+    def data_of(self, disk: str, brought: str | None) -> DataPlan | None:
+        """Return the plan of the data below the mount point ``disk``; ``brought`` is the id of data that the user brings."""
 
     @abstractmethod
-    def dockerfile(self, world: World) -> str:
-        """Return what the container's image is made by, on the world's image."""
+    def configuration(self, data_folder: str, logdir: str, files: Mapping[str, str] | str) -> str:
+        """Return the text of ``config_file``; all of it but ``max_steps`` decides which run it is.
+
+        Args:
+            files: hashes of the files that travel with the job, by name, or one of all together.
+        """
+
+    @abstractmethod
+    def dockerfile(self, base: str, trainer: str | None) -> str:
+        """Return the Dockerfile of the container's image; ``trainer`` is what trains in the local training image, None in every other."""
+
+    @abstractmethod
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: a begun one, which holds all that cluster and stack decide, with all that the kind decides."""

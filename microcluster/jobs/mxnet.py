@@ -8,7 +8,6 @@ any end but a good one ends the run.
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -16,12 +15,11 @@ from pydantic import Field, StrictInt, StrictStr
 
 from agent.kill_run import STOP_FILE
 from agent.launch.probe import DATA_VARIABLE, NUMBER_VARIABLE, VERSION_VARIABLE
-from agent.run import document
+from agent.run.document import NO_CHECKPOINTS, PORT, Metric, Process, RunDocument
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Sections, matching
 from microcluster.jobs.own_program import OwnScript
 from microcluster.jobs.program_words import LONGEST, Words, pattern_or
-from microcluster.jobs.ranks import Program, commands, environment
-from microcluster.jobs.run_plan import MEETING_PORT, NO_CHECKPOINTS, Argv, Metric, Plan, Process, World
+from microcluster.jobs.ranks import MEETING_PORT, Argv, RankCommand, commands, environment
 
 FORMAT = "mxnet"
 """Format of log and checkpoints, where the program writes them as MXNet does."""
@@ -36,6 +34,7 @@ USUAL_VERSION = "1.9.1"
 COMPRESSION_UNTIL = (1, 6, 0)
 COMPRESSES = re.compile(r"--gc-type[ =]+2bit\b")
 TOGETHER = re.compile(r"--kv-store[ =]+dist_")
+CHECKPOINT_FILES = "the parameters of an epoch (.params), beside the network (-symbol.json)"
 METRICS = (
     Metric("accuracy", "accuracy", note="of an epoch's own batches, on the first worker"),
     Metric("validation_accuracy", "validation accuracy", note="on the first worker's share"),
@@ -113,60 +112,58 @@ class Job(OwnScript):
         found = super().problems(sections, hardware, ordering=ordering)
         return found + [problem for problem, is_there in refused.items() if is_there]
 
-    def _roles(self, world: World, command: Argv, program: Program) -> list[Process]:
+    def _roles(self, begun: RunDocument, argv: Argv, command: RankCommand) -> list[Process]:
         """Return the scheduler on the first node, and the servers and workers of all nodes, numbered in the order of the nodes.
 
         Servers and scheduler get the words of a node's first worker.
         """
-        nodes = range(len(world.addresses))
+        machines = begun.machines
+        nodes = range(len(machines.addresses))
         places = {
             SCHEDULER: [(0, 0)],
             SERVER: [(node, 0) for node in nodes for _ in range(self.servers_per_node)],
             WORKER: [(node, local) for node in nodes for local in range(self.workers_per_node)],
         }
-        arguments = [part for word in program.words for part in word.split("=", 1)]
+        arguments = [part for word in command.words for part in word.split("=", 1)]
         shared = {
-            **environment(world),
-            "DMLC_PS_ROOT_URI": world.addresses[0],
-            "DMLC_PS_ROOT_PORT": document.PORT,  # The scheduler's; all others listen on ports that the system chooses.
+            **environment(machines),
+            "DMLC_PS_ROOT_URI": machines.addresses[0],
+            "DMLC_PS_ROOT_PORT": PORT,  # The scheduler's; all others listen on ports that the system chooses.
             "DMLC_NUM_SERVER": str(len(places[SERVER])),
             "DMLC_NUM_WORKER": str(len(places[WORKER])),
             VERSION_VARIABLE: self.mxnet_version,
             DATA_VARIABLE: shlex.join(value for name, value in pairwise(arguments) if name in DATA),
-            "MICROCLUSTER_STOP_FILE": f"{world.path}/{STOP_FILE}",
-            **program.variables,
+            "MICROCLUSTER_STOP_FILE": f"{begun.folder}/{STOP_FILE}",
+            **command.variables,
         }
         made = []
         for order, (role, of_role) in enumerate(places.items()):
             for number, (node, local) in enumerate(of_role):
                 # Each worker gets its own part of the GPUs, and more workers than GPUs share them.
-                gpus = ",".join(map(str, range(local % world.slots, world.slots, self.workers_per_node)))
+                gpus = ",".join(map(str, range(local % machines.slots, machines.slots, self.workers_per_node)))
                 # On PORT of the environment the store would listen in place of a port of its own.
-                argv = ("env", "-u", "PORT", *(word.replace(GPUS, gpus) for word in command))
+                words = ("env", "-u", "PORT", *(word.replace(GPUS, gpus) for word in argv))
                 # The address keeps the process to the private network.
-                own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": world.addresses[node]}
+                own = {"DMLC_ROLE": role, "DMLC_NODE_HOST": machines.addresses[node]}
                 given = {**shared, **own, NUMBER_VARIABLE: str(number)}
-                made.append(Process(role, node, argv, given, order, name=f"{role} {number}"))
+                made.append(Process(role, node, words, given, order, name=f"{role} {number}"))
         return made
 
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
-        if "{gpus}" in self.arguments:  # Of a queue's nodes no catalog says what they have.
-            world = replace(world, ordered_gpus=world.slots)
-        plan, program = self.program(world, {"gpus": GPUS})
-        ranks = commands(world, program, "parameter-server")
-        started = {name: self._roles(world, command, program) for name, command in ranks.items()}
-        return replace(
-            plan,
-            **started,
-            checkpoint_files="the parameters of an epoch (.params), beside the network (-symbol.json)",
-            ranks=[address for address in world.addresses for _ in range(self.workers_per_node)],
-            metrics=METRICS,
-            unit="epoch",
-            exit_code_decides=plan.checkpoints == NO_CHECKPOINTS,
-            stop_order=(WORKER, SERVER, SCHEDULER),
-            stop_grace_s=self.stop_grace_s,
-            meeting_port=MEETING_PORT,
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: scheduler, servers and workers on their nodes."""
+        command, machines = self.script_command(begun, {"gpus": GPUS}), begun.machines
+        # Of a queue's nodes no catalog says what they have.
+        expected = machines.slots if "{gpus}" in self.arguments else None
+        ranks = commands(begun, command, "parameter-server", expected)
+        started = {name: self._roles(begun, argv, command) for name, argv in ranks.items()}
+        workers = [address for address in machines.addresses for _ in range(self.workers_per_node)]
+        made = self.completed(begun, command, **started, stop_order=(WORKER, SERVER, SCHEDULER))
+        decides = made.checkpoints.format == NO_CHECKPOINTS
+        return made._replace(
+            machines=machines._replace(ranks=workers, meeting_port=MEETING_PORT),
+            logs=made.logs._replace(metrics=METRICS, unit="epoch", exit_code_decides=decides),
+            checkpoints=made.checkpoints._replace(files=CHECKPOINT_FILES),
+            limits=made.limits._replace(stop_grace_s=self.stop_grace_s),
         )
 
 

@@ -1,12 +1,14 @@
 """The kind ``openseq2seq``: NVIDIA's en-de Transformer, trained by OpenSeq2Seq over Horovod and Open MPI."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt
 
+from agent.run.document import Metric, RunDocument
 from microcluster.jobs import openseq2seq_translation
-from microcluster.jobs.finished_data import FinishedData
+from microcluster.jobs.finished_data import DataPlan, FinishedData
 from microcluster.jobs.image import (
     LOCAL_PROGRAM_FOLDER,
     LOCAL_REPOSITORY,
@@ -24,12 +26,12 @@ from microcluster.jobs.job_section import (
     Section,
     Sections,
     Workload,
+    disk_bytes,
 )
 from microcluster.jobs.mpirun import by_mpirun
 from microcluster.jobs.openseq2seq_datasets import DATASETS, data_of
-from microcluster.jobs.ranks import Program
+from microcluster.jobs.ranks import RankCommand
 from microcluster.jobs.rendering import render
-from microcluster.jobs.run_plan import Metric, Plan, World
 
 COMMIT = "8681d381"
 """The last commit of OpenSeq2Seq's master, of 2020-09-09; its source is pinned to it."""
@@ -49,6 +51,9 @@ STAND_IN_FOLDER = "/opt/microcluster/stand-in"
 PROGRAM_FOLDERS = {None: "/opt/OpenSeq2Seq", STAND_IN_RELEASE: STAND_IN_FOLDER}
 """By what trains in the local training image."""
 CONFIG_FILE = "config.py"
+CHECKPOINT_FILES = (
+    "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
+)
 CHECKPOINT_BYTES = 14
 """Of one parameter, in mixed precision."""
 STAND_IN = "stand-in"
@@ -101,6 +106,8 @@ class Job(Section):
     """See `microcluster.jobs.job_section.Section`."""
 
     local_source = SOURCE
+    config_file = CONFIG_FILE
+    translator = openseq2seq_translation
 
     kind: Literal["openseq2seq"]
     model: Literal["transformer-base", "transformer-tiny"]
@@ -156,49 +163,54 @@ class Job(Section):
         data_h = (0, 0, 0) if self.data else MAKING_DATA_H
         return Workload(self.model, self.precision, self.batch_per_gpu, GRADIENT_BYTES * known, data_h)
 
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
-        data, size, numbers = data_of(self.dataset, world), SIZES[self.model], self._parameters()
-        config = f"--config_file={world.path}/{CONFIG_FILE}"
+    def planned_rate(self, step: int) -> float:
+        """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
+        size, step = SIZES[self.model], max(step, 1)
+        return size.learning_rate * size.hidden**-0.5 * min(step**-0.5, step * size.warmup_steps**-1.5)
+
+    def data_of(self, disk: str, brought: str | None) -> DataPlan:
+        """Return the sentence pairs and the vocabulary."""
+        return data_of(self.dataset, disk, brought)
+
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: one mpirun starts all ranks."""
+        numbers, trainer = self.parameters(), begun.program.trainer
+        config, gradients = f"--config_file={begun.folder}/{CONFIG_FILE}", GRADIENT_BYTES * numbers
         words = ("python", "run.py", config, "--use_horovod=True", "--mode=train_eval")
         # It goes on from the latest checkpoint of a log folder that has one.
-        resumed = (*words, "--continue_learning")
-        program = Program(words, resumed, "python", CONFIG_FILE, model_bytes=GRADIENT_BYTES * numbers)
-        return Plan(
+        command = RankCommand(words, (*words, "--continue_learning"), "python", CONFIG_FILE, model_bytes=gradients)
+        program = begun.program._replace(
             title=f"{self.model} on {self.dataset}, {self.precision}, {self.batch_per_gpu} pairs per rank",
-            trainer=world.trainer or SOURCE.name,
-            program_folder=PROGRAM_FOLDERS.get(world.trainer, LOCAL_PROGRAM_FOLDER),
-            config_file=CONFIG_FILE,
-            files={CONFIG_FILE: self.configuration(data.folder, world.logdir)},
-            reader="openseq2seq",
-            checkpoints="tensorflow",
-            checkpoint_files=(
-                "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
+            trainer=trainer or SOURCE.name,
+            folder=PROGRAM_FOLDERS.get(trainer, LOCAL_PROGRAM_FOLDER),
+            **by_mpirun(begun, command),
+        )
+        size = SIZES[self.model]
+        return begun._replace(
+            program=program,
+            logs=begun.logs._replace(reader="openseq2seq", metrics=METRICS, mixed=self.precision == "mixed"),
+            checkpoints=begun.checkpoints._replace(format="tensorflow", files=CHECKPOINT_FILES),
+            limits=begun.limits._replace(disk_bytes=disk_bytes(CHECKPOINT_BYTES * numbers)),
+            expected=begun.expected._replace(
+                eval_steps=self.eval_steps,
+                print_steps=size.print_steps,
+                model_bytes=gradients,
+                warmup_steps=size.warmup_steps,
+                schedule=(
+                    f"By lr_policy in {CONFIG_FILE}, transformer_policy, it is {size.learning_rate} * {size.hidden}^-0.5 * "
+                    f"min(step^-0.5, step * {size.warmup_steps}^-1.5) (learning_rate, d_model, warmup_steps). It warms up because Adam's "
+                    "averages of the gradients are still poor at first, and full updates would diverge; it decays so that the loss can "
+                    "settle."
+                ),
             ),
-            data=data,
-            metrics=METRICS,
-            translator=openseq2seq_translation,
-            eval_steps=self.eval_steps,
-            print_steps=size.print_steps,
-            mixed=self.precision == "mixed",
-            model_bytes=program.model_bytes,
-            checkpoint_bytes=CHECKPOINT_BYTES * numbers,
-            learning_rate=self._learning_rate,
-            warmup_steps=size.warmup_steps,
-            schedule=(
-                f"By lr_policy in {CONFIG_FILE}, transformer_policy, it is {size.learning_rate} * {size.hidden}^-0.5 * min(step^-0.5, "
-                f"step * {size.warmup_steps}^-1.5) (learning_rate, d_model, warmup_steps). It warms up because Adam's averages of the "
-                "gradients are still poor at first, and full updates would diverge; it decays so that the loss can settle."
-            ),
-            **by_mpirun(world, program),
         )
 
-    def dockerfile(self, world: World) -> str:
+    def dockerfile(self, base: str, trainer: str | None) -> str:
         """Install the trainer, which the local image holds already."""
-        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
-        return render("openseq2seq/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare)
+        name = trainer or SOURCE.name
+        return render("openseq2seq/Dockerfile", base=base, trainer=name, commit=COMMIT, bare=trainer is None)
 
-    def configuration(self, data_folder: str, logdir: str) -> str:
+    def configuration(self, data_folder: str, logdir: str, files: Mapping[str, str] | str) -> str:
         """Return the Python file that ``run.py`` reads."""
         dtype, loss_scaling = DTYPES[self.precision]
         return render(
@@ -215,15 +227,10 @@ class Job(Section):
             loss_scaling=loss_scaling,
         )
 
-    def _parameters(self) -> int:
+    def parameters(self) -> int:
         """Return about how many numbers the model has: the shared embedding, and the matrices of both stacks of layers."""
         size = SIZES[self.model]
         attention, feed_forward = 4 * size.hidden**2, 2 * size.hidden * size.filter
         encoder, decoder = attention + feed_forward, 2 * attention + feed_forward
         _, pieces = DATASETS[self.dataset].vocabulary
         return pieces * size.hidden + size.layers * (encoder + decoder)
-
-    def _learning_rate(self, step: int) -> float:
-        """Compute the rate of an update, counted from 1, by the transformer's policy: it rises, then falls with the root."""
-        size, step = SIZES[self.model], max(step, 1)
-        return size.learning_rate * size.hidden**-0.5 * min(step**-0.5, step * size.warmup_steps**-1.5)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from microcluster.jobs.run_plan import DataPlan, World
+from microcluster.jobs.finished_data import DataPlan
 
 ID_DIGITS = 8
 GB = 10**9
@@ -25,12 +25,12 @@ PINS = ("sha256", "md5", "bytes", "most_bytes")
 """What is known of an archive beforehand changes nothing about what is made of it."""
 
 
-def data_of(name: str, world: World) -> DataPlan:
+def data_of(name: str, disk: str, brought: str | None) -> DataPlan:
     """Return the sentence pairs and the vocabulary; data that were brought lie apart from what is made here."""
     data = DATASETS[name]
-    folder = f"{world.mount_point}/{data.folder}"
-    if world.data_id:
-        return replace(data, id=world.data_id, folder=f"{folder}-{world.data_id}")
+    folder = f"{disk}/{data.folder}"
+    if brought:
+        return replace(data, id=brought, folder=f"{folder}-{brought}")
     return replace(data, id=recipe_id(name), folder=folder)
 
 

@@ -1,6 +1,5 @@
 """The user's own program: what its kinds have in common, whatever starts its ranks."""
 
-import hashlib
 import json
 import re
 import shlex
@@ -11,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
-from agent.run import document
-from agent.run.document import LONGEST_METRIC
+from agent.run.document import CHECKPOINT, LONGEST_METRIC, NO_CHECKPOINTS, STEP, RunDocument
 from microcluster.core.plain_text import printable
-from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, FinishedData
+from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, DataPlan, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections
 from microcluster.jobs.program_words import (
@@ -34,12 +32,10 @@ from microcluster.jobs.program_words import (
     is_secret,
     pattern_or,
 )
-from microcluster.jobs.ranks import Program
+from microcluster.jobs.ranks import Argv, RankCommand
 from microcluster.jobs.rendering import render
-from microcluster.jobs.run_plan import NO_CHECKPOINTS, Argv, DataPlan, Plan, World
 
 PROGRAM = "the user's own program"
-CONFIG_FILE = "program.json"
 NOT_OF_THE_RUN = {
     *("max_steps", "stall_s", "stop_grace_s", "preflight", "keep", "not_secret", "source_key_file", "pointers"),
 }
@@ -56,8 +52,8 @@ LEFT_OUT = {
 }
 PROGRAM_FOLDER = "/opt/program"
 """Of a program that the image brings; one that the stack sends lies in the run's folder."""
-ENVIRONMENT = "environment"
-"""The folder, in the run's, of an environment that the run has made for itself."""
+CONTENT = "files"
+"""Folder of data that are taken whole, in the folder of the data."""
 READERS = {"json": "json_lines", "mxnet": "mxnet"}
 FORMATS = {None: NO_CHECKPOINTS, "mxnet": "mxnet"}
 """The agent's modules for what ``progress`` and ``checkpoints`` name; a pattern has one of its own."""
@@ -88,6 +84,7 @@ exec "$@"
 class OwnProgram(Section):
     """One run of the user's own program; a kind adds how its ranks start."""
 
+    config_file = "program.json"
     goes_on_elsewhere: ClassVar[bool] = True
     """Whether another number of nodes may go on with a run, where its program can."""
 
@@ -244,9 +241,9 @@ class OwnProgram(Section):
         is_public = self.source.startswith("https://") and not self.source_key_file and not self.submodules
         return bool(self.commit and is_public)
 
-    def folder(self, world: World) -> str:
-        """Return where the program starts."""
-        return PROGRAM_FOLDER if world.image and self.fetched_there else f"{world.path}/program"
+    def folder(self, begun: RunDocument) -> str:
+        """Return the folder in which the program starts."""
+        return PROGRAM_FOLDER if begun.machines.container and self.fetched_there else f"{begun.folder}/program"
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -258,101 +255,125 @@ class OwnProgram(Section):
         """The files of the source that name requirements."""
         return tuple(one for one in self.requirements if "==" not in one)
 
-    def decided(
-        self, world: World, title: str, line: str, places: Mapping[str, str] | None = None, start: Argv = ()
-    ) -> tuple[Plan, Program]:
-        """Return the plan without what starts the ranks, and the program that they run.
+    @property
+    def any_world(self) -> bool:
+        """Whether the program can go on with another number of nodes or GPUs."""
+        return self.resume_on == ANY
+
+    @property
+    def setup_lines(self) -> tuple[str, ...]:
+        """Lines that run on every node before the program, the files of requirements first."""
+        index = ("--extra-index-url", self.extra_index) if self.extra_index else ()
+        pip = "python -m pip install --no-cache-dir"
+        files = (shlex.join((*pip.split(), *index, "-r", file)) for file in self.requirement_files)
+        return (*files, *(self.setup or ()))
+
+    def data_of(self, disk: str, brought: str | None) -> DataPlan | None:
+        """Return the data that the user brings, whole."""
+        if not self.data:
+            return None
+        folder = f"{disk}/data-{brought}"
+        return DataPlan(str(brought), folder, (), {}, LARGEST_WHOLE_BYTES, content=f"{folder}/{CONTENT}")
+
+    def rank_command(
+        self, begun: RunDocument, title: str, line: str, places: Mapping[str, str] | None = None, start: Argv = ()
+    ) -> RankCommand:
+        """Return the command of every rank.
 
         Args:
-            title: what is trained, in a few words.
+            title: name of what is trained, in a few words.
             line: the program's words; a first word ``python`` is the interpreter that job.python names.
-            places: what is filled in beside ``{logdir}`` and ``{maxSteps}``, by name.
+            places: values by name, filled in beside ``{logdir}`` and ``{maxSteps}``.
             start: words before those of the program.
         """
-        # On a machine it is the one of the run's own environment.
-        python = (world.image and self.python) or "python"
-        folder = f"{world.mount_point}/data-{world.data_id}"
-        data = DataPlan(str(world.data_id), folder, (), {}, LARGEST_WHOLE_BYTES, content=f"{folder}/files")
-        folders = {"logdir": world.logdir, **({"data": data.content} if self.data else {})}
+        folders = self._folders(begun)
         places = {**folders, "maxSteps": str(self.max_steps or ""), **(places or {})}
+        # On a machine it is the one of the run's own environment.
+        python = (begun.machines.container and self.python) or "python"
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
         tracks = any(map(WANDB.match, (*self.requirements, *(self.setup or ()))))
-        words = (*start, *(_tracked(world) if tracks else ()), *command)
-        program = Program(
+        words = (*start, *(_tracked(begun) if tracks else ()), *command)
+        return RankCommand(
             words,
-            resumed=words
-            + _filled(self.resume or "", {**places, "checkpoint": document.CHECKPOINT, "step": document.STEP}),
+            resumed=words + _filled(self.resume or "", {**places, "checkpoint": CHECKPOINT, "step": STEP}),
             python=python,
-            config_file=CONFIG_FILE,
+            config_file=self.config_file,
+            title=title,
+            secrets=(WANDB_KEY,) if tracks else (),
             variables={
                 name: FOLDER.sub(lambda found: folders.get(found[1], found[0]), value)
                 for name, value in self.environment.items()
             },
         )
-        plan = Plan(
-            title=title,
+
+    def completed(self, begun: RunDocument, command: RankCommand, **started: Any) -> RunDocument:
+        """Return the run document with the parts of every program of a user's own, and the given fields of its program."""
+        program = begun.program._replace(
+            title=command.title,
             trainer=PROGRAM,
-            program_folder=self.folder(world),
-            config_file=CONFIG_FILE,
-            files={CONFIG_FILE: self._config(world), **{f"program/{file.name}": file.text for file in world.texts}},
-            reader=READERS.get(self.progress, "pattern"),
-            reader_options={} if self.progress in READERS else {"pattern": self.progress},
-            checkpoints=FORMATS.get(self.checkpoints) or format_of(self.checkpoints),
-            checkpoint_options=self._checkpoint_options(world),
-            any_world=self.resume_on == ANY,
-            checkpoint_files="the files that job.checkpoints names",
-            setup=self._setup(world, folders),
-            data=data if self.data else None,
-            imports=self._imports(world, program, command),
-            exit_code_decides=True,
+            folder=self.folder(begun),
+            make_environment=None if begun.machines.container else ("sh", "-c", self._environment_script(begun)),
+            setup=self._setup(begun),
+            imports=self._imports(begun, command),
             artifacts=(WANDB_FOLDER,),
-            secrets=(WANDB_KEY,) if tracks else (),
-            not_shown=self._not_shown(),
-            make_environment=None if world.image else ("sh", "-c", self._environment_script(world)),
+            secrets=command.secrets,
+            **started,
         )
-        return plan, program
+        logs = begun.logs._replace(
+            reader=READERS.get(self.progress, "pattern"),
+            options={} if self.progress in READERS else {"pattern": self.progress},
+            not_shown=self._not_shown(),
+            exit_code_decides=True,
+        )
+        checkpoints = begun.checkpoints._replace(
+            format=FORMATS.get(self.checkpoints) or format_of(self.checkpoints),
+            options=self._checkpoint_options(begun),
+            files="the files that job.checkpoints names",
+        )
+        return begun._replace(program=program, logs=logs, checkpoints=checkpoints)
 
-    def dockerfile(self, world: World) -> str:
+    def dockerfile(self, base: str, trainer: str | None) -> str:
         """Bring the requirements, and the repository where the program lies in one."""
-        return render("own_program/Dockerfile", job=self, base=world.image, bare=not is_ours(world.image))
+        return render("own_program/Dockerfile", job=self, base=base, bare=not is_ours(base))
 
-    def _config(self, world: World) -> str:
-        """Return what is written down of the job: each file of a small folder by its hash, because the file lies beside it."""
+    def configuration(self, data_folder: str, logdir: str, files: Mapping[str, str] | str) -> str:
+        """Return the job's keys as JSON, with each file of a small folder by its hash, because the file lies beside it."""
         left_out = NOT_OF_THE_RUN if self.commit else {*NOT_OF_THE_RUN, "source"}
         # That of the data counts by itself.
         left_out = {*left_out, "data", *(name for name in LATER if getattr(self, name, None) in (None, False, "same"))}
         shown = self.model_dump(mode="json", by_alias=True, exclude=left_out)
-        shown["files"] = {file.name: hashlib.sha256(file.text.encode()).hexdigest() for file in world.texts}
-        if world.tree:
-            shown["files"] = dict(world.tree.hashes) or world.tree.id
-        return json.dumps(shown, indent=1, sort_keys=True) + "\n"
+        return json.dumps({**shown, "files": files}, indent=1, sort_keys=True) + "\n"
 
-    def _checkpoint_options(self, world: World) -> Mapping[str, Any]:
+    def _folders(self, begun: RunDocument) -> dict[str, str]:
+        """Return the folders that a text of the stack file can name."""
+        data = {"data": f"{begun.data.folder}/{CONTENT}"} if self.data else {}
+        return {"logdir": f"{begun.folder}/logdir", **data}
+
+    def _checkpoint_options(self, begun: RunDocument) -> Mapping[str, Any]:
         """Return the pattern, further pointers, and how many files of one kind a checkpoint has where that may have been another number before."""
         if not self.checkpoints:
             return {}
-        nodes = len(world.addresses)
-        worlds = {"worlds": (nodes, nodes * world.slots)} if self.resume_on == ANY else {}
+        machines, worlds = begun.machines, {}
+        if self.any_world:
+            nodes = len(machines.addresses)
+            worlds["worlds"] = sorted({nodes, nodes * machines.slots, *begun.checkpoints.options.get("worlds", ())})
         pointers = {"pointers": list(self.pointers)} if self.pointers else {}
         return {"pattern": self.checkpoints, **worlds, **pointers}
 
-    def _environment_script(self, world: World) -> str:
+    def _environment_script(self, begun: RunDocument) -> str:
         """Bring the same to a machine without containers."""
-        folder = f"{world.path}/{ENVIRONMENT}"
-        return render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(world))
+        folder = begun.program.environment
+        return render("own_program/environment.sh.j2", job=self, folder=folder, program=self.folder(begun))
 
-    def _setup(self, world: World, folders: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-        """Return each line that runs on every node, the files of requirements first, and the script that runs it."""
-        folder, python = f"{world.path}/{ENVIRONMENT}", f"{world.path}/{ENVIRONMENT}/bin/python"
-        if world.image:
-            folder, python = f"{IN_CONTAINER}/{world.run}", self.python or "python"
-        index = ("--extra-index-url", self.extra_index) if self.extra_index else ()
-        pip = "python -m pip install --no-cache-dir"
-        files = [shlex.join((*pip.split(), *index, "-r", file)) for file in self.requirement_files]
-        places = {name: shlex.quote(path) for name, path in folders.items()}
-        common = {"run": world.path, "program": self.folder(world), "folder": folder, "python": python}
+    def _setup(self, begun: RunDocument) -> tuple[tuple[str, str], ...]:
+        """Return each line that runs on every node, and the script that runs it."""
+        folder, python = begun.program.environment, f"{begun.program.environment}/bin/python"
+        if begun.machines.container:
+            folder, python = f"{IN_CONTAINER}/{begun.run}", self.python or "python"
+        places = {name: shlex.quote(path) for name, path in self._folders(begun).items()}
+        common = {"run": begun.folder, "program": self.folder(begun), "folder": folder, "python": python}
         return tuple(
             (
                 line,
@@ -364,20 +385,20 @@ class OwnProgram(Section):
                     **common,
                 ),
             )
-            for number, line in enumerate((*files, *(self.setup or ())), 1)
+            for number, line in enumerate(self.setup_lines, 1)
         )
 
-    def _imports(self, world: World, program: Program, command: Argv) -> Argv:
-        """Return what looks for the script's imports by the program's interpreter; nothing for a program that is no script."""
-        script = next(filter(SCRIPT_WORD.fullmatch, command), None)
+    def _imports(self, begun: RunDocument, command: RankCommand) -> Argv:
+        """Return the argv that looks for the script's imports by the program's interpreter; nothing for a program that is no script."""
+        script = next(filter(SCRIPT_WORD.fullmatch, command.words), None)
         if script is None:
             return ()
-        settings = [f"{name}={value}" for name, value in program.variables.items()]
-        tried = PurePosixPath(self.folder(world)) / script
-        return ("env", *settings, program.python, f"{world.path}/agent/launch/script_imports.py", str(tried))
+        settings = [f"{name}={value}" for name, value in command.variables.items()]
+        tried = PurePosixPath(self.folder(begun)) / script
+        return ("env", *settings, command.python, f"{begun.folder}/agent/launch/script_imports.py", str(tried))
 
-    def _not_shown(self) -> Argv:
-        """Say what nobody can know of the run beforehand, or by its lines."""
+    def _not_shown(self) -> tuple[str, ...]:
+        """Return the figures that nobody can know beforehand or from the program's lines."""
         found = []
         if self.max_steps is None:
             found.append("no progress bar (no job.maxSteps)")
@@ -403,12 +424,12 @@ class OwnScript(OwnProgram):
         ),
     ] = None
 
-    def program(self, world: World, places: Mapping[str, str] | None = None) -> tuple[Plan, Program]:
-        """Return the plan without what starts the ranks, and the script that they run; ``places`` are as in `decided`."""
-        script = shlex.quote(f"{self.folder(world)}/{self.script}")
+    def script_command(self, begun: RunDocument, places: Mapping[str, str] | None = None) -> RankCommand:
+        """Return the command of every rank, which is the script; ``places`` are as in `rank_command`."""
+        script = shlex.quote(f"{self.folder(begun)}/{self.script}")
+        start = (*IN_FOLDER, f"{begun.folder}/logdir") if self.working_folder else ()
         title = f"{self.script} {self.arguments}".rstrip()
-        start = (*IN_FOLDER, world.logdir) if self.working_folder else ()
-        return self.decided(world, title, f"python {script} {self.arguments}", places, start)
+        return self.rank_command(begun, title, f"python {script} {self.arguments}", places, start)
 
 
 def format_of(pattern: str) -> str:
@@ -428,15 +449,15 @@ def _placed(text: str, places: Mapping[str, str]) -> str:
     return place.sub(lambda found: found[1] or places[found[2]], text)
 
 
-def _tracked(world: World) -> Argv:
+def _tracked(begun: RunDocument) -> Argv:
     """Return the words before a command that tracks itself with Weights & Biases: offline, or online with a key that was given.
 
     The run there has our run's id and word, so that an attempt that goes on continues its curves, and a second training does not.
     """
     settings = (
         "WANDB_MODE=offline",
-        f"WANDB_DIR={world.path}",
-        f"WANDB_RUN_ID={world.run}-{world.word}",
+        f"WANDB_DIR={begun.folder}",
+        f"WANDB_RUN_ID={begun.run}-{begun.word}",
         "WANDB_RESUME=allow",
     )
-    return ("env", *settings, "sh", "-c", WANDB_MODE, f"{world.secrets}/{WANDB_KEY}")
+    return ("env", *settings, "sh", "-c", WANDB_MODE, f"{begun.program.secrets_folder}/{WANDB_KEY}")

@@ -1,19 +1,26 @@
-"""The program of the ranks, in the training and in the preflight, whatever starts it."""
+"""Command of the ranks, in the training and in the preflight, for every launcher."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from microcluster.jobs.run_plan import DEFAULT_MODEL_BYTES, Argv, World
+from agent.run.document import Machines, RunDocument
+
+DEFAULT_MODEL_BYTES = 64_000_000
+"""Bytes that the preflight adds up for a model of unknown size."""
+MEETING_PORT = 20000
+"""First port of the ranks' meeting place, below 32768, from where on a system gives ports away for connections."""
+Argv = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Program:
-    """The program that every rank runs.
+class RankCommand:
+    """Command of every rank.
 
     Attributes:
-        words, resumed: in the training, from the beginning and from the newest checkpoint.
-        python: what runs the agent's probe in the preflight, which reads ``config_file`` and adds up ``model_bytes``.
-        variables: of the environment, beside those of what starts the ranks.
+        words, resumed: argv of a start from the beginning and of one from the newest checkpoint.
+        python: interpreter of the agent's probe in the preflight, which reads ``config_file`` and adds up ``model_bytes``.
+        title, secrets: fields of the document's program.
+        variables: environment beside the variables of the launcher of the ranks.
     """
 
     words: Argv
@@ -22,27 +29,32 @@ class Program:
     config_file: str
     model_bytes: int = DEFAULT_MODEL_BYTES
     variables: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    secrets: Argv = ()
 
 
-def commands(world: World, program: Program, started_by: str) -> dict[str, Argv]:
-    """Return what each rank runs, by the plan's names of where: wrapped, so that its end is noted on its node, or in the preflight.
+def commands(begun: RunDocument, command: RankCommand, started_by: str, gpus: int | None = None) -> dict[str, Argv]:
+    """Return the argv of each rank by the document's field: wrapped, so that its end is noted on its node, or the preflight's probe.
 
     Args:
-        started_by: what starts the ranks, as the agent's probe calls it.
+        started_by: the launcher of the ranks, as the agent's probe calls it.
+        gpus: GPUs that the probe has to find on each node; 0 for any number, None for those that were ordered.
     """
-    agent = f"{world.path}/agent"
-    noted = ("python3", agent, "launch.rank_wrapper", f"{world.path}/ranks_ended.jsonl")
-    config, size = f"{world.path}/{program.config_file}", str(program.model_bytes)
-    probe = (program.python, agent, "launch.probe", world.interface, config, size, started_by, str(world.ordered_gpus))
-    return {"processes": noted + program.words, "resume_processes": noted + program.resumed, "collective": probe}
+    agent, machines = f"{begun.folder}/agent", begun.machines
+    if gpus is None:
+        gpus = machines.slots if machines.gpu else 0
+    noted = ("python3", agent, "launch.rank_wrapper", f"{begun.folder}/ranks_ended.jsonl")
+    config, size = f"{begun.folder}/{command.config_file}", str(command.model_bytes)
+    probe = (command.python, agent, "launch.probe", machines.interface, config, size, started_by, str(gpus))
+    return {"processes": noted + command.words, "resume_processes": noted + command.resumed, "collective": probe}
 
 
-def environment(world: World) -> dict[str, str]:
-    """Return what every process gets beside its own variables and the run's mark, where mpirun does not start it.
+def environment(machines: Machines) -> dict[str, str]:
+    """Return the variables of every process that mpirun does not start, beside its own and the run's mark.
 
     torchrun itself starts Python unbuffered, but not a command that it is given whole; buffered output comes hours late. Without ``=``
     NCCL takes eth1 for the beginning of a name, and uses eth10 too. A network is replaced on each node: `node_facts.name_cards`.
     """
-    card = world.interface
+    card = machines.interface
     cards = {"GLOO_SOCKET_IFNAME": card, "NCCL_SOCKET_IFNAME": f"={card}", "TP_SOCKET_IFNAME": card}
     return {**cards, "NCCL_DEBUG": "INFO", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}

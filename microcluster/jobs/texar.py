@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictInt
 from pydantic.alias_generators import to_camel
 
-from microcluster.jobs.finished_data import FinishedData
+from agent.run.document import NO_CHECKPOINTS, Metric, RunDocument
+from microcluster.jobs.finished_data import DataPlan, FinishedData
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER, LOCAL_REPOSITORY, is_local, named_image, repository
-from microcluster.jobs.job_section import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections
+from microcluster.jobs.job_section import GRADIENT_BYTES, Hardware, Origin, PinnedSource, Section, Sections, disk_bytes
 from microcluster.jobs.mpirun import by_mpirun
-from microcluster.jobs.ranks import Program
+from microcluster.jobs.ranks import RankCommand
 from microcluster.jobs.rendering import render
-from microcluster.jobs.run_plan import NO_CHECKPOINTS, DataPlan, Metric, Plan, World
 
 BASE = "nvcr.io/nvidia/tensorflow:19.09-py3"
 """The first of NVIDIA's images with Python 3.6, which Texar 0.2.4 needs; it has TensorFlow 1.14 and Horovod."""
@@ -150,6 +150,7 @@ class Job(Section):
     """See `microcluster.jobs.job_section.Section`."""
 
     local_source = SOURCE
+    config_file = CONFIG_FILE
 
     kind: Literal["texar"]
     config: Literal["tiny", "small", "medium", "large"]
@@ -213,61 +214,64 @@ class Job(Section):
             )
         return found
 
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run."""
-        text, data, is_ours = TEXTS[self.dataset], self._data(world), self.trainer == STAND_IN
-        words = ("env", f"PYTHONPATH={world.path}", "python", SCRIPT, "--config", MODULE, "--data_path", data.folder)
+    def planned_rate(self, step: int) -> float:
+        """Return the rate of an epoch, counted from 1."""
+        return self.learning_rate * self.decay_rate ** max(step - 1 - self.decay_start, 0)
+
+    def data_of(self, disk: str, brought: str | None) -> DataPlan:
+        """Return the three files; Texar itself insists on the number of different words."""
+        text = TEXTS[self.dataset]
+        words = (TRAIN, text.words) if text.words == ORIGINAL_VOCABULARY and self.trainer != STAND_IN else None
+        folder = f"{disk}/{text.folder}" + (f"-{brought}" if brought else "")
+        return DataPlan(brought or self.dataset, folder, FILES, text.recipe, LARGEST_BYTES, words=words)
+
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: one mpirun starts all ranks, and a step is an epoch."""
+        text, trainer = TEXTS[self.dataset], begun.program.trainer
+        words = ("env", f"PYTHONPATH={begun.folder}", "python", SCRIPT, "--config", MODULE)
+        words += ("--data_path", begun.data.folder)
         checkpoints, size, exchanged = NO_CHECKPOINTS, 0, exchanged_numbers(self.hidden_size, text.words)
-        if is_ours:  # It goes on from the newest checkpoint by itself.
-            words += ("--checkpoint_dir", world.logdir)
+        if self.trainer == STAND_IN:  # It goes on from the newest checkpoint by itself.
+            words += ("--checkpoint_dir", f"{begun.folder}/logdir")
             checkpoints, size = "tensorflow", CHECKPOINT_BYTES * (exchanged + self.hidden_size * text.words)
-        program = Program(words, words, "python", CONFIG_FILE, model_bytes=GRADIENT_BYTES * exchanged)
-        return Plan(
+        gradients = GRADIENT_BYTES * exchanged
+        command = RankCommand(words, words, "python", CONFIG_FILE, model_bytes=gradients)
+        program = begun.program._replace(
             title=(
                 f"LSTM language model {self.config}, {LAYERS} layers of {self.hidden_size}, on {self.dataset}, batch "
                 f"{self.global_batch} over all ranks"
             ),
-            trainer=world.trainer or SOURCE.name,
-            program_folder=PROGRAM_FOLDERS.get(world.trainer, LOCAL_PROGRAM_FOLDER),
-            config_file=CONFIG_FILE,
-            files={CONFIG_FILE: render("texar/language_model.py.j2", job=self, layers=LAYERS, forget_bias=FORGET_BIAS)},
-            reader="texar",
-            checkpoints=checkpoints,
-            checkpoint_files=(
-                "of our own language model only: .index (where each tensor lies), .meta (the graph), .data (the weights)"
+            trainer=trainer or SOURCE.name,
+            folder=PROGRAM_FOLDERS.get(trainer, LOCAL_PROGRAM_FOLDER),
+            **by_mpirun(begun, command),
+        )
+        return begun._replace(
+            program=program,
+            logs=begun.logs._replace(reader="texar", metrics=METRICS, unit="epoch", result="test_perplexity"),
+            checkpoints=begun.checkpoints._replace(
+                format=checkpoints,
+                files="of our own language model only: .index (where each tensor lies), .meta (the graph), .data (the weights)",
             ),
-            data=data,
-            metrics=METRICS,
-            unit="epoch",
-            result="test_perplexity",
+            limits=begun.limits._replace(disk_bytes=disk_bytes(size)),
             # A loss follows each epoch, and its evaluation, which names its step, right after it.
-            print_steps=1,
-            model_bytes=program.model_bytes,
-            checkpoint_bytes=size,
-            learning_rate=self._learning_rate,
-            schedule=(
-                f"By {CONFIG_FILE} it is {self.learning_rate} without warm-up up to epoch {self.decay_start + 1}, and {self.decay_rate} "
-                "times that of the epoch before from then on, so that the loss can settle."
+            expected=begun.expected._replace(
+                print_steps=1,
+                model_bytes=gradients,
+                schedule=(
+                    f"By {CONFIG_FILE} it is {self.learning_rate} without warm-up up to epoch {self.decay_start + 1}, and "
+                    f"{self.decay_rate} times that of the epoch before from then on, so that the loss can settle."
+                ),
             ),
-            **by_mpirun(world, program),
         )
 
-    def dockerfile(self, world: World) -> str:
+    def dockerfile(self, base: str, trainer: str | None) -> str:
         """Install the trainer, which the local image holds already."""
-        trainer, bare = world.trainer or SOURCE.name, world.trainer is None
-        return render("texar/Dockerfile", base=world.image, trainer=trainer, commit=COMMIT, bare=bare)
+        name = trainer or SOURCE.name
+        return render("texar/Dockerfile", base=base, trainer=name, commit=COMMIT, bare=trainer is None)
 
-    def _data(self, world: World) -> DataPlan:
-        """Return the three files; Texar itself insists on the number of different words."""
-        text = TEXTS[self.dataset]
-        brought = f"-{world.data_id}" if world.data_id else ""
-        words = (TRAIN, text.words) if text.words == ORIGINAL_VOCABULARY and self.trainer != STAND_IN else None
-        folder = f"{world.mount_point}/{text.folder}{brought}"
-        return DataPlan(world.data_id or self.dataset, folder, FILES, text.recipe, LARGEST_BYTES, words=words)
-
-    def _learning_rate(self, epoch: int) -> float:
-        """Return the rate of an epoch, counted from 1."""
-        return self.learning_rate * self.decay_rate ** max(epoch - 1 - self.decay_start, 0)
+    def configuration(self, data_folder: str, logdir: str, files: Mapping[str, str] | str) -> str:
+        """Return the Python file that the script imports."""
+        return render("texar/language_model.py.j2", job=self, layers=LAYERS, forget_bias=FORGET_BIAS)
 
 
 def _problems_of_text(job: Mapping[str, Any]) -> list[str]:

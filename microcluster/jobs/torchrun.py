@@ -4,13 +4,11 @@ The agents are held to the private network; see docs/decisions.md. Nothing is re
 hang: an attempt ends with its first rank, and the supervisor goes on from a checkpoint.
 """
 
-from dataclasses import replace
 from typing import Literal
 
-from agent.run import document
+from agent.run.document import ATTEMPT, PORT, Process, RunDocument
 from microcluster.jobs.own_program import OwnScript
-from microcluster.jobs.ranks import commands, environment
-from microcluster.jobs.run_plan import MEETING_PORT, Plan, Process, World
+from microcluster.jobs.ranks import MEETING_PORT, commands, environment
 
 ROLE = "torchrun-agent"
 
@@ -22,18 +20,19 @@ class Job(OwnScript):
 
     kind: Literal["torchrun"]
 
-    def plan(self, world: World) -> Plan:
-        """Decide everything about the run: agents start the ranks on their node's slots, and the first to fail ends the run.
+    def document(self, begun: RunDocument) -> RunDocument:
+        """Return the run document: agents start the ranks on their node's slots, and the first to fail ends the run.
 
         ``agent/launch/torchrun.py`` finds the options for the version of PyTorch that is there; PyTorch is that of the program's interpreter.
         """
-        plan, program = self.program(world)
-        nodes = len(world.addresses)
-        start = (program.python, f"{world.path}/agent", "launch.torchrun")
-        where = (str(nodes), str(world.slots), f"{world.addresses[0]}:{document.PORT}", document.ATTEMPT)
-        given = {**environment(world), **program.variables}
+        command, machines = self.script_command(begun), begun.machines
+        nodes = len(machines.addresses)
+        start = (command.python, f"{begun.folder}/agent", "launch.torchrun")
+        where = (str(nodes), str(machines.slots), f"{machines.addresses[0]}:{PORT}", ATTEMPT)
+        given = {**environment(machines), **command.variables}
         started = {}
-        for name, command in commands(world, program, "torch").items():
-            argvs = [(*start, str(node), *where, *command) for node in range(nodes)]
+        for name, rank in commands(begun, command, "torch").items():
+            argvs = [(*start, str(node), *where, *rank) for node in range(nodes)]
             started[name] = [Process(ROLE, node, argv, given) for node, argv in enumerate(argvs)]
-        return replace(plan, **started, stop_order=(ROLE,), meeting_port=MEETING_PORT)
+        begun = begun._replace(machines=machines._replace(meeting_port=MEETING_PORT))
+        return self.completed(begun, command, **started, stop_order=(ROLE,))

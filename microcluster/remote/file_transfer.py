@@ -18,8 +18,7 @@ from microcluster.core.files import locked
 from microcluster.core.plain_text import note, printable
 from microcluster.core.polling import SAY_EVERY_S, wait_until
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.finished_data import SentFile
-from microcluster.jobs.run_plan import DataPlan
+from microcluster.jobs.finished_data import DataPlan, SentFile
 from microcluster.jobs.run_spec import RunFolder, sent_folder
 from microcluster.remote.answers import Size, read_answer
 from microcluster.remote.connection import reason
@@ -231,7 +230,7 @@ def send_data(hosts: Sequence[Host], cluster: ClusterFacts) -> bool:
     data = cluster.data
     if data is None or data.path is None:
         return False
-    planned = RunFolder(cluster).plan.data
+    planned = RunFolder(cluster).data
     if any(on_all(hosts, lambda host: _has_data(host, planned))):
         return False
     if data.tree:

@@ -176,7 +176,7 @@ def inventory(
         hashed: whether to read every file; without it the hashes are empty.
         everything: whether large files that nobody has named come too.
     """
-    data = RunFolder(cluster).plan.data if run in (None, cluster.run) else None
+    data = RunFolder(cluster).data if run in (None, cluster.run) else None
     folder = RunFolder(replace(cluster, run=run or cluster.run)).path
     request = {"first": True, "step": None, "hashed": hashed, "everything": everything}
     request |= {"data": data.folder if data else "", "names": list(data.needed) if data else []}

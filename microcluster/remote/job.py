@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import FailFast, Field, TypeAdapter
+from pydantic import BeforeValidator, FailFast, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 import agent
@@ -81,14 +81,12 @@ KILLED = TypeAdapter(Killed)
 
 Texts = Annotated[list[Annotated[str, Field(max_length=200)]], FailFast(), Field(max_length=10_000)]
 Options = {"worlds": Annotated[list[Annotated[int, Field(ge=1, le=10**6)]], FailFast(), Field(max_length=1000)]}
-LAST = TypeAdapter(
-    TypedDict(
-        "LastAttempt",
-        {"names": Texts, "addresses": Texts, "checkpoint_options": TypedDict("Options", Options, total=False)},
-        total=False,
-    )
-)
-"""Nodes of a run's last attempt, as its specification names them."""
+PARTS = {
+    "machines": TypedDict("LastMachines", {"names": Texts, "addresses": Texts}, total=False),
+    "checkpoints": TypedDict("Saved", {"options": TypedDict("Options", Options, total=False)}, total=False),
+}
+LAST = TypeAdapter(Annotated[TypedDict("LastAttempt", PARTS), BeforeValidator(document.grouped)])
+"""Nodes of a run's last attempt in its document, which may be one of an earlier version."""
 READ_JOB = f"""[ -e "$0/{document.FILE}" ] && exec cat "$0/{document.FILE}" || echo '{{}}'"""
 
 
@@ -101,7 +99,7 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
-    worlds = _go_on(hosts[0], cluster) if RunFolder(cluster).plan.any_world else ()
+    worlds = _go_on(hosts[0], cluster) if cluster.job.any_world else ()
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
@@ -136,7 +134,7 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
     wait_for_ssh(launcher)
     answer = launcher.run(("sh", "-c", READ_JOB, path), answer_bytes=SNAPSHOT_BYTES).stdout
     last = read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
-    pairs = zip(last.get("names", ()), last.get("addresses", ()), strict=False)
+    pairs = zip(last["machines"].get("names", ()), last["machines"].get("addresses", ()), strict=False)
     leaving = {name: address for name, address in pairs if name not in staying and ADDRESS.fullmatch(address)}
     if leaving and not cluster.shared_mount:
         gather = ("python3", f"{path}/agent", "checkpoints.parts", path, "gather", OVER, *leaving.values())
@@ -148,7 +146,7 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
                 f"checkpoints could not be brought to {launcher}: {str(error).rstrip('.')}. Nothing was removed; try again: make up. To go "
                 f"on without it: fab ssh --stack {cluster.stack} {launcher.facts.name} -- rm {path}/{document.FILE}"
             ) from error
-    return tuple(last.get("checkpoint_options", {}).get("worlds", ()))
+    return tuple(last["checkpoints"].get("options", {}).get("worlds", ()))
 
 
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
@@ -165,7 +163,7 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
-    worlds = _go_on(login, cluster) if RunFolder(cluster).plan.any_world else ()
+    worlds = _go_on(login, cluster) if cluster.job.any_world else ()
     folder = RunFolder(cluster, word=_ensure_word([login], cluster), worlds=worlds)
     place(login, folder.path, folder.texts())
     snapshot_before = observe(login, cluster)
@@ -223,20 +221,20 @@ def _ensure_secrets(launcher: Host, folder: RunFolder, given: Mapping[str, str] 
 
     They are sent on standard input, and a program that takes none leaves no trace.
     """
-    names = folder.plan.secrets
-    if names:
-        launcher.run(("mkdir", "-p", "-m", "700", folder.secrets))
-    for name in names:
-        value = (given or {}).get(name, "").strip()
+    program = folder.document.program
+    if program.secrets:
+        launcher.run(("mkdir", "-p", "-m", "700", program.secrets_folder))
+    for name in program.secrets:
+        value = (given or ()).get(name, "").strip()
         if value:
-            launcher.put(f"{folder.secrets}/{name}", value, "0600")
+            launcher.put(f"{program.secrets_folder}/{name}", value, "0600")
         else:
-            launcher.run(("rm", "-f", f"{folder.secrets}/{name}"))
+            launcher.run(("rm", "-f", f"{program.secrets_folder}/{name}"))
 
 
 def _ensure_separate(host: Host, folder: RunFolder, texts: Mapping[str, str]) -> None:
     """Make the container, and a folder of the run that it cannot see, for everything that root runs on the machine."""
-    mount_point, data = folder.facts.mount_point, folder.plan.data
+    mount_point, data = folder.facts.mount_point, folder.data
     ensure_container(host, folder.facts.container, mount_point)
     seen = (container_disk(mount_point), data.folder if data else mount_point)
     host.run(("sh", "-c", SEPARATE_RUN, "separate", folder.path, *seen))
@@ -245,15 +243,16 @@ def _ensure_separate(host: Host, folder: RunFolder, texts: Mapping[str, str]) ->
 
 def _ensure_program(launcher: Host, folder: RunFolder) -> None:
     """Send the folder of the program, and let the run have it where its program starts; what the program wrote beside its files stays."""
-    if folder.sent_program:
-        send_tree(launcher, folder.facts.tree, folder.sent_program)
+    program = folder.document.program
+    if program.sent_program:
+        send_tree(launcher, folder.facts.tree, program.sent_program)
         words = (
             "python3",
             f"{folder.path}/agent",
             "data.program_folder",
             "place",
-            folder.sent_program,
-            folder.plan.program_folder,
+            program.sent_program,
+            program.folder,
         )
         launcher.run((*_inside(folder.facts), *words), timeout_s=PLACE_TIMEOUT_S)
 
@@ -316,10 +315,10 @@ def stop_job(hosts: Sequence[Host], cluster: ClusterFacts, *, graceful: bool = F
         graceful: wait until the program has ended by itself, where the job's kind says that it does.
     """
     if graceful and cluster.job and not (cluster.queue and queue.look(hosts[0], cluster).get("queue")):
-        _let_end(hosts, cluster, RunFolder(cluster).plan.stop_grace_s)
+        _let_end(hosts, cluster, RunFolder(cluster).document.limits.stop_grace_s)
     if cluster.queue:
         return queue.leave(hosts[0], [queue.request_of(cluster)])
-    order = RunFolder(cluster).plan.stop_order if cluster.job else ()
+    order = RunFolder(cluster).document.program.stop_order if cluster.job else ()
     for role in order[:-1]:
         on_all(hosts, partial(_end_runs, cluster=cluster, mode="only", role=role), late="", timeout_s=STOP_ROLE_S)
     answers = on_all(

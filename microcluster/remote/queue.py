@@ -125,7 +125,7 @@ def make_environment(host: Host, folder: RunFolder) -> None:
         return
     doing = f"bringing the repository and the packages of run {folder.facts.run} on {host.facts.name}"
     note(f"{doing} ...")
-    completed = inside(host, folder.plan.make_environment, timeout_s=MAKE_LIMIT_S, accept=range(256))
+    completed = inside(host, folder.document.program.make_environment, timeout_s=MAKE_LIMIT_S, accept=range(256))
     if completed.exit_code:
         said = "; ".join((completed.stdout + completed.stderr).strip().splitlines()[-MOST_SAID:])
         raise RemoteError(

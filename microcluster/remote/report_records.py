@@ -70,15 +70,16 @@ class Records:
 
 def read(launcher: Host, cluster: ClusterFacts) -> Records:
     """Read the records; missing ones are empty."""
-    folder, plan = RunFolder(cluster).path, RunFolder(cluster).plan
+    run = RunFolder(cluster)
+    folder = run.path
     parsed = [parse(_end_of(launcher, f"{folder}/{name}")) for name in EVENT_FILES]
     rates: list[tuple[int, float]] = []
-    for metric in plan.metrics:
+    for metric in run.document.logs.metrics:
         if metric.scalar:
             rates += _asked(RATES, launcher, folder, "readers.scalars", f"{folder}/logdir", metric.scalar)
     return Records(
         events=tuple(event for found, _ in parsed for event in found),
-        config=launcher.read(f"{folder}/{plan.config_file}") or "",
+        config=launcher.read(f"{folder}/{cluster.job.config_file}") or "",
         files=tuple(_files(launcher, folder)),
         checkpoints=tuple(_asked(CHECKPOINTS, launcher, folder, "checkpoints.listing", folder)),
         learning_rate=tuple(rates),

@@ -12,7 +12,7 @@ from agent import IN_CONTAINER
 from microcluster.core.local_name import local_name
 from microcluster.core.plain_text import count
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_plan import Plan
+from microcluster.jobs.job_section import Section
 from microcluster.jobs.run_spec import RunFolder, sent_folder
 from microcluster.remote.errors import RemoteError
 from microcluster.remote.file_transfer import send
@@ -38,20 +38,20 @@ class Model:
     vocabulary: str
 
 
-def model_of(files: Sequence[RemoteFile], plan: Plan) -> Model:
+def model_of(files: Sequence[RemoteFile], job: Section) -> Model:
     """Return the best model among a run's files, else its newest checkpoint.
 
     Raises:
         RemoteError: there is none, or a file that it needs is missing.
     """
-    translator, seen = plan.translator, f"/{IN_CONTAINER}/"
+    translator, seen = job.translator, f"/{IN_CONTAINER}/"
     files = [replace(file, source=file.source.replace(seen, "/", 1)) for file in files]  # As the container knows them.
     sources = {file.path: file.source for file in files}
     models = [file for file in files if file.what in MODELS and file.path.endswith(translator.CHECKPOINT)]
     if not models:
         raise RemoteError("choosing a model: the run has no whole checkpoint yet. Wait for the first one: fab watch")
     model = min(models, key=lambda file: MODELS.index(file.what))
-    needed = (plan.config_file, translator.PIECES, translator.VOCABULARY)
+    needed = (job.config_file, translator.PIECES, translator.VOCABULARY)
     missing = [path for path in needed if path not in sources]
     if missing:
         raise RemoteError(f"choosing a model: {', '.join(missing)} not found beside it. Run the same command again.")
@@ -96,7 +96,7 @@ def _pieces(launcher: Host, cluster: ClusterFacts, model: Model, direction: str,
 
 
 def _in_container(launcher: Host, cluster: ClusterFacts, argv: Sequence[str], stdin: str = "") -> str:
-    where = ("-w", RunFolder(cluster).plan.program_folder, cluster.container.name)
+    where = ("-w", RunFolder(cluster).document.program.folder, cluster.container.name)
     marked = ("docker", "exec", "-i", "-e", "LC_ALL=C.UTF-8", "-e", "MICROCLUSTER_TOOL=translate", *where)
     return launcher.run((*marked, *argv), stdin=stdin, timeout_s=TIMEOUT_S, answer_bytes=LONGEST_BYTES).stdout
 

@@ -55,7 +55,7 @@ def fetch_runs(stack: str, *, as_json: bool = False, everything: bool = False) -
     if as_json:
         print_json(brought[0] | {"earlier": brought[1:]})
     else:
-        translates = RunFolder(cluster).plan.translator
+        translates = cluster.job.translator
         use = f"`fab translate FILE --stack {stack}` translates with it, " if translates else ""
         suggest(f"{use}`make down STACK={stack}` stops the bill.")
     if not (any(one.silent for one in found) or any(one["failed"] for one in brought)):
@@ -97,9 +97,9 @@ def _fetch(
     done = _download_all({host.facts.name: host for host in hosts}, found.files, folder)
     found = replace(found, files=tuple(done.files))
     _write_manifest(stack, found, folder, done.failed)
-    plan = RunFolder(cluster).plan
-    if plan.translator and found.run == cluster.run:
-        for name, text in plan.translator.board_files(plan.files[plan.config_file]).items():
+    job = cluster.job
+    if job.translator and found.run == cluster.run:
+        for name, text in job.translator.board_files(RunFolder(cluster).files[job.config_file]).items():
             write_whole(folder / name, text)
     for why in found.silent:
         note(f"What this machine alone has was not fetched: {why}")

@@ -31,7 +31,7 @@ def secrets_for(cluster: ClusterFacts) -> dict[str, str]:
     Raises:
         UserMistake: for a file that holds no key, or that others may read.
     """
-    names = RunFolder(cluster).plan.secrets if cluster.job else ()
+    names = RunFolder(cluster).document.program.secrets if cluster.job else ()
     found = {name: kept().get(name) or _from_file(name) for name in names}
     return {name: value for name, value in found.items() if value}
 

@@ -23,7 +23,7 @@ from microcluster.core.files import write_whole
 from microcluster.core.plain_text import note, say
 from microcluster.display import run_text
 from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.run_plan import DataPlan, Plan
+from microcluster.jobs.finished_data import DataPlan
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.planning.run_cost import CENT
 from microcluster.remote import job as remote_job
@@ -72,9 +72,10 @@ def write_report(stack: str, cluster: ClusterFacts, launcher: Host) -> tuple[Pat
     if outcome.state == "absent":
         raise UserMistake(f"Stack {stack} has no run yet. Start it: make up STACK={stack}")
     records, cost, bill = report_records.read(launcher, cluster), cost_of(cluster), _bill(cluster)
-    plan = RunFolder(cluster).plan
-    found = curves(records.events, plan.eval_steps, plan.metrics)
-    answers = answers_of(plan, outcome, records, found, emulated=cost.emulated)
+    folder = RunFolder(cluster)
+    metrics = folder.document.logs.metrics
+    found = curves(records.events, folder.document.expected.eval_steps, metrics)
+    answers = answers_of(folder, outcome, records, found, emulated=cost.emulated)
     facts = {
         **asdict(outcome),
         **status_facts(stack, cluster, outcome, cost),
@@ -85,10 +86,10 @@ def write_report(stack: str, cluster: ClusterFacts, launcher: Host) -> tuple[Pat
         "gpu": cluster.gpu,
         "model": getattr(cluster.job, "model", None),
         "kind": cluster.job.kind,
-        "trains": plan.title,
+        "trains": folder.document.program.title,
         "world_size": len(cluster.hosts) * cluster.slots,
         "image": cluster.container.image if cluster.container else None,
-        "labels": {metric.name: metric.label for metric in plan.metrics},
+        "labels": {metric.name: metric.label for metric in metrics},
         "answers": [asdict(answer) for answer in answers],
         "curves": {"train": found.train, "validation": found.validation, "pace": found.pace, **found.metrics},
         "evaluations": found.evaluations,
@@ -141,9 +142,10 @@ def reports_in(artifacts: Path, stack: str = "*") -> dict[Path, Mapping[str, Any
 
 
 def answers_of(
-    plan: Plan, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
+    run: RunFolder, outcome: Outcome, records: Records, found: Curves, *, emulated: bool = False
 ) -> list[Answer]:
     """Answer the eleven questions of every report, in their order."""
+    expected = run.document.expected
     printed = found.metrics.get("learning_rate") or found.metrics.get("lr") or ()  # By a program of one's own.
     rates = rewound(records.learning_rate) or printed
     network, relation = bottleneck.answers(samples.traffic(records.events), outcome.link)
@@ -155,9 +157,11 @@ def answers_of(
         run_questions.overfitted(found),
         run_questions.gpus_used(records.events, emulated=emulated),
         network,
-        run_questions.rate(plan.learning_rate, plan.warmup_steps, outcome.step or 0, rates, plan.schedule),
-        _data_answer(records, plan.data),
-        *_checkpoint_answers(records, plan.checkpoint_files if outcome.saves else None),
+        run_questions.rate(
+            run.facts.job.planned_rate, expected.warmup_steps, outcome.step or 0, rates, expected.schedule
+        ),
+        _data_answer(records, run.data),
+        *_checkpoint_answers(records, run.document.checkpoints.files if outcome.saves else None),
         _pace_answer(outcome),
         relation,
     ]

@@ -20,7 +20,7 @@ from rich.table import Table
 from agent.formats.checkpoints.tensorflow import Format
 from agent.supervise.checkpoint_watch import CheckpointWatch
 from microcluster.config import stack as config
-from microcluster.jobs.run_plan import World
+from microcluster.jobs.openseq2seq import CHECKPOINT_BYTES
 from microcluster.jobs.run_spec import WATCH_EVERY_S
 from microcluster.planning.checkpoint_interval import WRITE_S
 from tests.tiny_checkpoint import save
@@ -131,7 +131,7 @@ def setting_of(name: str) -> Setting:
     step_s, write_s = LOCAL_STEP_S, LOCAL_WRITE_S
     if stack.forecast:
         step_s, write_s = stack.forecast.prediction.seconds, WRITE_S[1]
-    size = stack.job.plan(World(("10.0.0.1",), 1)).checkpoint_bytes
+    size = CHECKPOINT_BYTES * stack.job.parameters()
     copy_s = size * 8 / (COPY_SHARE * stack.cluster.port_speed_mbps * 1e6)
     return Setting(step_s, write_s, copy_s, stack.job.checkpoint_steps, float(stack.cluster.rent_per_hour or 0))
 

@@ -75,7 +75,7 @@ class Records:
 def measure(console: Console) -> None:
     """Train on two machines, kill a rank, go on at once, and print where the seconds went."""
     with cluster(2, PORT_MBPS, offering=True) as (facts, hosts):
-        known = decided(replace(facts, job=TRAINER))[0]
+        known = decided(replace(facts, job=TRAINER))
         steps.bring_image(hosts, known, Home.of().digests)
         on_all(hosts, lambda host: steps.start_container(host, known))
         try:

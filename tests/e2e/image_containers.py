@@ -15,7 +15,6 @@ import pytest
 from microcluster.jobs.image import LOCAL_PROGRAM_FOLDER
 from microcluster.jobs.job_section import PinnedSource
 from microcluster.jobs.openseq2seq import Job
-from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import staging
 from microcluster.remote import job as remote_job
 from microcluster.setup import trainer_source
@@ -77,7 +76,7 @@ class Trainer:
 
     def configure(self, job: Job, name: str) -> str:
         """Write the configuration of a run of this name, reading the corpus where it was staged."""
-        (self.folder / f"{name}.py").write_text(job.configuration(DATA, f"/runs/{name}/logdir"))
+        (self.folder / f"{name}.py").write_text(job.configuration(DATA, f"/runs/{name}/logdir", {}))
         return f"/runs/{name}.py"
 
     def logdir(self, name: str) -> Path:
@@ -99,5 +98,4 @@ class Trainer:
 
 def planned(job: Job) -> dict[str, Any]:
     """Return what the staging program reads."""
-    data = job.plan(World(("10.0.0.1",), 1, mount_point="/runs/data")).data
-    return staging(data, "/runs/data")
+    return staging(job.data_of("/runs/data", None), "/runs/data")

@@ -155,7 +155,7 @@ def facts_of(folder: Path, *modules: str, **more: object) -> ClusterFacts:
     values = {"microcluster:cluster": cluster, "microcluster:job": job, "microcluster:guard": {"lease": 30}}
     stack = config.with_files(config.parse(STACK, values | {"queue:sshConfig": str(state / "ssh_config")}))
     keys.ensure(Home.of().keys / STACK, STACK)
-    return decided(cluster_facts_of(stack, config.keys_of(STACK)))[0]
+    return decided(cluster_facts_of(stack, config.keys_of(STACK)))
 
 
 def test_a_command_killed_while_the_queue_is_busy_finds_its_job_again(site):

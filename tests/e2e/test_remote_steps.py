@@ -70,7 +70,7 @@ def test_a_wrong_registry_key_is_a_sentence_and_leaves_no_trace(mounted, hosts, 
 
 def test_a_failed_build_shows_its_step_and_output_and_leaves_no_image(offered, hosts, keys):
     base = dataclasses.replace(offered.container, image=f"{REGISTRY}:{PORT}/{PLAIN}", trainer=None)
-    plain = decided(dataclasses.replace(offered, container=base))[0].container
+    plain = decided(dataclasses.replace(offered, container=base)).container
     with pytest.raises(RemoteError, match=r"(?s)Step \d+/\d+ : RUN python .*pinned for Python 3.5, not 3.11"):
         ensure_built(hosts[0], plain, keys / "digests")
     assert shell(hosts[0], "docker image ls -q microcluster/openseq2seq") == ""

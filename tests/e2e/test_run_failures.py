@@ -36,7 +36,7 @@ def checked(running: ClusterFacts, hosts: list[Host]) -> Iterator[ClusterFacts]:
     """A run that saves often and never evaluates again; whatever is left of it in the end is ended."""
     short = running.job.model_copy(update={"checkpoint_steps": SAVE_STEPS, "eval_steps": 10_000})
     known = dataclasses.replace(running, job=short)
-    known = decided(known)[0]
+    known = decided(known)
     yield known
     job.stop_job(hosts, known)
 
@@ -291,17 +291,17 @@ def test_stopping_ends_what_hides_in_the_container_and_leaves_a_bystander_alone(
 def test_finished_data_of_this_computer_are_sent_and_trained_on(run, hosts, tmp_path):
     made = job_data(hosts, run, tmp_path)
     brought = dataclasses.replace(run, data=made)
-    brought = decided(brought)[0]
+    brought = decided(brought)
     started(hosts, brought)
     assert job.stop_job(hosts, brought) == {}
-    folder = RunFolder(brought).plan.data.folder
+    folder = RunFolder(brought).data.folder
     assert [shell(host, f"cat {folder}/ID").strip() for host in hosts] == [made.id] * 2
 
 
 def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> Data:
     """Return the small data set as an operator has it who has made it before."""
-    names = sorted(RunFolder(run).plan.data.files)
-    there = RunFolder(run).plan.data.folder
+    names = sorted(RunFolder(run).data.files)
+    there = RunFolder(run).data.folder
     for name in names:
         size = int(shell(hosts[0], f"stat -c %s {there}/{name}"))
         (folder / name).write_bytes(b"".join(hosts[0].pieces(f"{there}/{name}", 0, size)))
@@ -311,7 +311,7 @@ def job_data(hosts: list[Host], run: ClusterFacts, folder: Path) -> Data:
 def test_a_loss_that_stays_no_number_ends_the_run(run, hosts, monkeypatch):
     size = dataclasses.replace(openseq2seq.SIZES["transformer-tiny"], learning_rate=1e30)
     monkeypatch.setitem(openseq2seq.SIZES, "transformer-tiny", size)
-    wild = decided(run)[0]
+    wild = decided(run)
     assert job.start_job(hosts, wild) == "started"
     ended = end_of(hosts, wild)
     assert ended.cause == "nan"

@@ -99,7 +99,7 @@ def facts_below(place: Path) -> ClusterFacts:
     """Return the facts of a cluster whose data disk is a folder on this computer; hosts and keys are filled in later."""
     parsed = config.parse("hostile", {f"microcluster:{name}": section for name, section in SECTIONS.items()})
     nobody = config.StackKeys(Owner("hostile", "1f3a9c42"), "ssh-ed25519 AAAA", "key", "rank_key")
-    facts, _ = decided(facts_of(config.with_files(parsed), nobody))
+    facts = decided(facts_of(config.with_files(parsed), nobody))
     return replace(facts, mount_point=str(place))
 
 
@@ -123,7 +123,7 @@ def write_run(facts: ClusterFacts) -> None:
         (path / name).write_text(text)
     save(path / "logdir", f"model.ckpt-{STEPS}")
     (path / "logdir" / "checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-{STEPS}"\n')
-    data = folder.plan.data
+    data = folder.data
     for name in (*data.files, *data.needed):
         file = Path(data.folder) / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def write_run(facts: ClusterFacts) -> None:
 
 def write_fetched(facts: ClusterFacts, place: Path) -> None:
     """Write the folder that a fetch of this run leaves on the person's computer."""
-    folder, data = Path(RunFolder(facts).path), RunFolder(facts).plan.data
+    folder, data = Path(RunFolder(facts).path), RunFolder(facts).data
     request = {"first": True, "step": None, "hashed": True, "everything": False}
     request |= {"data": data.folder, "names": list(data.needed)}
     argv = (sys.executable, str(folder / "agent"), "records.inventory", str(folder), json.dumps(request))

@@ -17,9 +17,8 @@ from agent.kill_run import NO_CONTAINER
 from agent.nodes.node_facts import address_or_none
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import judge
-from microcluster.jobs.cluster_facts import ClusterFacts, Guard, Host
+from microcluster.jobs.cluster_facts import ClusterFacts, Guard, Host, SourceFile
 from microcluster.jobs.kinds import section_of
-from microcluster.jobs.run_plan import SourceFile
 from microcluster.jobs.run_spec import RunFolder, decided
 
 AGENT = Path(agent.__file__).parent
@@ -69,7 +68,7 @@ class RunHere:
             texts=texts,
             guard=Guard(idle_s=idle_s) if idle_s else None,
         )
-        self.facts, _ = decided(facts)
+        self.facts = decided(facts)
         self.planned = RunFolder(self.facts, word=WORD)
         self.folder = Path(self.planned.path)
         self.environment = {

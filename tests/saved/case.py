@@ -176,7 +176,7 @@ class Training:
             if attempt.ends != KILLED:
                 watch.look(True)
                 code = 0 if attempt.ends == FINISHED else 1
-                run.emit({"event": "end", "exit_code": code, "max_steps": run.spec.max_steps})
+                run.emit({"event": "end", "exit_code": code, "max_steps": run.spec.expected.max_steps})
                 run.write("exit_code", f"{code}\n")
             self.tell(f"{attempt.ends}; {watch.rules.not_copied or 'copied'}")
         finally:

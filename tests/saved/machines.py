@@ -139,7 +139,7 @@ def facts(pattern: str | None, keep: tuple[str, ...], resume_on: str | None = No
     job |= {"resumeOn": resume_on, "resume": "--from {checkpoint}"} if resume_on else {}
     sections = {f"microcluster:{name}": section for name, section in (SECTIONS | {"job": job}).items()}
     owner = config.StackKeys(Owner(STACK, "1f3a9c42"), "ssh-ed25519 AAAA", "key", "rank_key")
-    found, _ = decided(facts_of(config.with_files(config.parse(STACK, sections)), owner))
+    found = decided(facts_of(config.with_files(config.parse(STACK, sections)), owner))
     return replace(found, container=None)
 
 

@@ -107,7 +107,7 @@ def test_a_run_goes_on_with_fewer_nodes_and_with_more_again(tmp_path, monkeypatc
     monkeypatch.setattr(subprocess, "Popen", Forked)
     pattern = FORMS["ranks"]
     machines = Machines(tmp_path / "machines", 3, shared=False, pattern=pattern, keep=(), resume_on="any")
-    ids = {decided(replace(machines.facts, hosts=machines.facts.hosts[:n]))[0].run for n in (1, 2, 3)}
+    ids = {decided(replace(machines.facts, hosts=machines.facts.hosts[:n])).run for n in (1, 2, 3)}
     assert len(ids) == 1, "another number of nodes is the same run"
     run = machines.opened()
     prepare(run)

@@ -9,16 +9,14 @@ from microcluster.config import stack as config
 from microcluster.core.home import Owner
 from microcluster.jobs.cluster_facts import Host
 from microcluster.jobs.openseq2seq import Job
-from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import RunFolder, decided
 
-HERE = World(("10.0.0.1",), 1)
 OWNER = config.StackKeys(Owner("dev", "1f3a9c42"), "ssh-ed25519 AAAA", "key", "rank_key")
 
 
 def launched(stack: config.Stack, *, on_machines: bool = False, first: int = 1, **changes: Any) -> RunFolder:
     """Return the folder of run abcdef012345 on nodes from 10.0.0.FIRST on."""
-    facts, _ = decided(facts_of(config.with_files(stack), OWNER))
+    facts = decided(facts_of(config.with_files(stack), OWNER))
     hosts = tuple(
         Host(host.name, "1", "198.51.100.1", f"10.0.0.{first + number}", "k") for number, host in enumerate(facts.hosts)
     )
@@ -36,7 +34,7 @@ def on_gpus(job: Mapping[str, object], image: str, *, ordering: bool = False, no
 
 def run_id(folder: RunFolder) -> str:
     """Return the id that the run would get."""
-    return str(decided(folder.facts)[0].run)
+    return str(decided(folder.facts).run)
 
 
 def transformer(**changes: object) -> Job:

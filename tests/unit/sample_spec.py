@@ -1,4 +1,4 @@
-"""A run's specification in which every program is harmless."""
+"""A run document in which every program is harmless."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,7 @@ from agent.run import document
 NOTHING = ["true"]
 MODELS = {"checkpoints": "file_formats", "checkpoint_options": {"pattern": r"model-(?P<step>\d+)\.pt"}}
 """Of a program of the user's own."""
-VALUES: dict[str, Any] = {
-    **dict.fromkeys(document.FIELDS),
+FIELDS: dict[str, Any] = {
     **{"ssh": NOTHING, "stage": NOTHING},
     **{
         "version": document.VERSION,
@@ -48,6 +47,7 @@ VALUES: dict[str, Any] = {
     **{"gpu_memory_gb": 16, "driver": 418},
     **{"disk_bytes": 1000, "preflight_skipped": "", "watch_every_s": 0.1, "sample_every_s": 0.2},
 }
+"""Values of all fields by name, without the parts that hold them."""
 
 
 def process(*argv: str, **changes: Any) -> dict[str, Any]:
@@ -56,8 +56,31 @@ def process(*argv: str, **changes: Any) -> dict[str, Any]:
     return {**usual, "argv": list(argv), **changes}
 
 
+def values(**changes: Any) -> dict[str, Any]:
+    """Return the document as JSON has it, with these changes of fields."""
+    unset = {flat_name(part, key) for part, kind in document.PARTS for key in kind._fields} - set(document.LACKING)
+    return document.grouped({**dict.fromkeys(unset), **FIELDS, **changes})
+
+
+def parsed(**changes: Any) -> document.RunDocument:
+    """Return the document as the agent reads it, with these changes of fields."""
+    return document.parse(values(**changes), "the sample")
+
+
 def write(folder: Path, **changes: Any) -> None:
     """Write the document with these changes, whole, as a supervisor may read it now; so may tests that want it wrong."""
     part = folder / f"{document.FILE}.part"
-    part.write_text(json.dumps({**VALUES, **changes}))
+    part.write_text(json.dumps(values(**changes)))
     part.replace(folder / document.FILE)
+
+
+def change(folder: Path, **changes: Any) -> None:
+    """Change fields of the document in a folder."""
+    found = json.loads((folder / document.FILE).read_text())
+    known = {flat_name(part, key): found[part][key] for part, kind in document.PARTS for key in kind._fields}
+    write(folder, **{**known, **{key: found[key] for key in ("run", "word", "kind")}, **changes})
+
+
+def flat_name(part: str, key: str) -> str:
+    """Return the name of a field where there are no parts."""
+    return document.FLAT_NAMES.get((part, key), key)

@@ -145,19 +145,16 @@ def test_an_odd_file_of_a_node_keeps_nobody_from_the_others(nodes, odd, monkeypa
     monkeypatch.chdir(there / "logdir/step-200")
     socket.socket(socket.AF_UNIX).bind("rank7.pt")
     (there / "logdir/step-200/rank8.pt").symlink_to("rank2.pt")
-    spec = json.loads((here / "job.json").read_text())
     gone = f"case $2 in *--null*) rm -f {there}/logdir/step-200/rank8.pt;; esac; "
     ssh = ["sh", "-c", ("" if odd == "rank7.pt" else gone) + SSH.format(here=here, there=there), "ssh"]
-    (here / "job.json").write_text(json.dumps({**spec, "ssh": ssh}))
+    sample_spec.change(here, ssh=ssh)
     gather(here)
     assert set(names(here)) - {"step-200/rank8.pt"} == {*of(100), *of(200)}
 
 
 def test_a_folder_elsewhere_that_its_node_has_removed_goes_here_too(nodes, tmp_path):
     here, there = nodes
-    spec = json.loads((here / "job.json").read_text())
-    spec["checkpoint_options"]["pattern"] = r"step-(?P<step>\d+)"
-    (here / "job.json").write_text(json.dumps(spec))
+    sample_spec.change(here, checkpoint_options={"pattern": r"step-(?P<step>\d+)"})
     save(tmp_path / "elsewhere", "vocab.bin")
     (there / "logdir/step-100/tokenizer").symlink_to(tmp_path / "elsewhere")
     gather(here, 50)
@@ -181,8 +178,7 @@ def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a
 def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
     here, there = nodes
     ssh = f"[ $1 = gone ] && {{ echo no route to host; exit 255; }}; {SSH.format(here=here, there=there)}"
-    spec = json.loads((here / "job.json").read_text())
-    (here / "job.json").write_text(json.dumps({**spec, "ssh": ["sh", "-c", ssh, "ssh"]}))
+    sample_spec.change(here, ssh=["sh", "-c", ssh, "ssh"])
     done = call(here, "checkpoints.parts", "gather", OVER, "gone", "node")
     assert done.returncode == 1
     assert "gone" in done.stderr and "no route to host" in done.stderr
@@ -235,9 +231,8 @@ def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
     here, there = nodes
     for folder, content in ((here, b"node 0"), (there, b"node 1")):
         save(folder / "logdir", "step-200/rank9.pt", content)
-    spec = json.loads((here / "job.json").read_text())
     local = {"runtime": "host", "environment": "/usr", "addresses": ["10.0.0.0", "node"], "names": ["gpu-0", "node"]}
-    (here / "job.json").write_text(json.dumps({**spec, **local}))
+    sample_spec.change(here, **local)
     argv = (sys.executable, here / "agent", "records.inventory", here, json.dumps(ASKED))
     listed = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout)["files"]
     newest = [one["path"] for one in listed if one["what"] == "newest checkpoint"]
@@ -277,9 +272,7 @@ def test_a_link_in_a_checkpoint_comes_as_its_file_from_elsewhere_and_else_as_a_l
 def test_a_checkpoint_of_1200_long_names_is_copied_and_given(nodes):
     here, there = nodes
     long = [f"step-200/{'x' * 150}/rank{number}.pt" for number in range(1200)]
-    spec = json.loads((here / "job.json").read_text())
-    spec["checkpoint_options"]["pattern"] = r"step-(?P<step>\d+)"
-    (here / "job.json").write_text(json.dumps(spec))
+    sample_spec.change(here, checkpoint_options={"pattern": r"step-(?P<step>\d+)"})
     for name in long:
         save(here / "logdir", name)
     give(here, *of(200, (0, 1)), *long)

@@ -1,7 +1,5 @@
 """How the supervisor has a run's data: its own, those of another machine, or made anew; where nothing moves it ends."""
 
-import json
-
 import pytest
 import sample_spec
 from supervised_run import carry_out, end_run, events_of, hurry, start, wait_for_end, write_job
@@ -109,7 +107,7 @@ def test_how_large_the_data_are_is_recorded_once(folder, run):
     (data / "archive").write_bytes(bytes(3 << 20))
     (data / "SHA256SUMS").write_text(f"{'0' * 64}  train.en\n")
     write_job(folder, data=["true"])
-    sample_spec.write(folder, **json.loads((folder / "job.json").read_text()) | {"data": str(data)})
+    sample_spec.change(folder, data=str(data))
     ensure_data.measure(run())
     ensure_data.measure(run())
     [event] = events_of(folder, "data")
@@ -118,7 +116,7 @@ def test_how_large_the_data_are_is_recorded_once(folder, run):
 
 
 def test_data_that_cannot_be_measured_keep_no_run_from_training(folder, run):
-    sample_spec.write(folder, **json.loads((folder / "job.json").read_text()) | {"data": str(folder / "gone")})
+    sample_spec.change(folder, data=str(folder / "gone"))
     ensure_data.measure(run())
     assert events_of(folder, "data") == []
 

@@ -11,6 +11,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import sample_spec
 from supervised_run import (
     carry_out,
     end_run,
@@ -64,7 +65,7 @@ def clocks(monkeypatch):
 
 def guard_of(folder, stop_at=None, idle_s=None):
     given = {"stop_at": stop_at, "idle_s": idle_s}
-    return guard.Guard(SimpleNamespace(path=lambda name: str(folder / name), spec=SimpleNamespace(guard=given)))
+    return guard.Guard(SimpleNamespace(path=lambda name: str(folder / name), spec=sample_spec.parsed(guard=given)))
 
 
 def extend(folder, stop_at, left_s, idle_s=None):
@@ -72,7 +73,7 @@ def extend(folder, stop_at, left_s, idle_s=None):
 
 
 def test_a_run_without_a_guard_is_never_stopped(tmp_path, clocks):
-    run = SimpleNamespace(path=lambda name: str(tmp_path / name), spec=SimpleNamespace(guard=None))
+    run = SimpleNamespace(path=lambda name: str(tmp_path / name), spec=sample_spec.parsed())
     watched = guard.Guard(run)
     clocks.pass_by(1e6)
     assert watched.verdict(idle_s=1e6, armed=True) is None

@@ -1,8 +1,7 @@
 """What is wrong with a run, decided from what it says and shows."""
 
-from types import SimpleNamespace
-
 import pytest
+import sample_spec
 
 from agent.formats.logs.failure_lines import SENTENCES
 from agent.supervise.health_rules import HealthRules, ending
@@ -10,7 +9,7 @@ from agent.supervise.health_rules import HealthRules, ending
 
 def watched(expected=None, **settings):
     usual = {"stall_s": 900, "mixed": False, "per_hour": None, "max_steps": 0, "print_steps": 0, "checkpoints": "none"}
-    return HealthRules(0.0, SimpleNamespace(**{**usual, **settings}), expected)
+    return HealthRules(0.0, sample_spec.parsed(**{**usual, **settings}), expected)
 
 
 def fact(*used, free=1 << 40, **more):

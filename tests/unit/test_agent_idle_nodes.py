@@ -1,8 +1,7 @@
 """For how long nothing has happened on the machines of a run, in virtual time."""
 
-from types import SimpleNamespace
-
 import pytest
+import sample_spec
 
 from agent.supervise.idle import Idleness
 
@@ -17,7 +16,7 @@ class Cluster:
     """Two machines that rest but for what a test says, and the count over them."""
 
     def __init__(self):
-        self.now, self.count = 0.0, Idleness(SimpleNamespace(sample_every_s=EVERY_S, gpu="V100"))
+        self.now, self.count = 0.0, Idleness(sample_spec.parsed(sample_every_s=EVERY_S, gpu="V100"))
         self.work, self.bytes, self.ssh, self.typed = (dict.fromkeys(NAMES, 0.0) for _ in range(4))
         self.count.hear("step 10", [{"event": "train", "step": 10, "loss": 2.0}])
         self.pass_by(1)

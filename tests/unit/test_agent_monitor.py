@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+import sample_spec
 from supervised_run import FACTS, carry_out, end_run, events_of, shell_wait, write_job
 
 from agent.supervise import health_rules
@@ -39,7 +40,7 @@ def trained(folder, ended):
     def train(*lines, then="sleep 60", **job):
         printed = "\n".join(f"echo '{line}'" for line in lines)
         write_job(folder, train=["sh", "-c", f"{printed}\n{then}"], **job)
-        return ended(lambda run: watching.train(run, run.spec.processes))
+        return ended(lambda run: watching.train(run, run.spec.program.processes))
 
     return train
 
@@ -328,7 +329,10 @@ def test_what_other_ranks_lose_does_not_hide_a_port_that_is_taken(trained):
 def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):
     monkeypatch.setattr(watching, "DRIVE_ANSWERS_S", 0.1)
     watched = object.__new__(watching.Monitor)
-    watched.run, watched.rules = SimpleNamespace(spec=SimpleNamespace(shared="/drive")), SimpleNamespace(not_copied="")
+    watched.run, watched.rules = (
+        SimpleNamespace(spec=sample_spec.parsed(shared="/drive")),
+        SimpleNamespace(not_copied=""),
+    )
     watched.copying = threading.Thread(target=threading.Event().wait, daemon=True)
     watched.copying.start()
     watched.finish_copies()

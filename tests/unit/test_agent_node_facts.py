@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sample_spec
 from test_agent_preflight import WANTED, found
 
 from agent.nodes import node_facts
@@ -52,7 +53,7 @@ def test_a_recorded_answer_of_nvidia_smi_is_read_as_expected(answer):
 def test_a_recorded_answer_passes_the_preflight_is_noted_or_stops_it(answer):
     if "verdict" not in answer.expected:
         return
-    wanted = SimpleNamespace(**{**WANTED, **answer.asked})
+    wanted = sample_spec.parsed(**{**WANTED, **answer.asked})
     rows = [
         row
         for row in preflight.judge(found(first=read(answer), second=read(answer)), wanted)
@@ -64,7 +65,7 @@ def test_a_recorded_answer_passes_the_preflight_is_noted_or_stops_it(answer):
 
 def test_a_gpu_that_requires_a_reset_stops_with_its_word_and_the_next_command():
     gpus = node_facts.read_gpus(0, f"{FIRST}\nTesla P100-PCIE-16GB, 16280, 440.118.02, [GPU requires reset]\n")
-    said = preflight.sentence(preflight.judge(found(first=gpus), SimpleNamespace(**WANTED)))
+    said = preflight.sentence(preflight.judge(found(first=gpus), sample_spec.parsed(**WANTED)))
     assert (
         "16280 MiB, Tesla P100-PCIE-16GB 16280 MiB; [GPU requires reset]; restart it: fab ssh gpu-0 -- sudo reboot"
         in said
@@ -73,7 +74,7 @@ def test_a_gpu_that_requires_a_reset_stops_with_its_word_and_the_next_command():
 
 def test_a_driver_that_answers_nothing_stops_with_its_words_and_its_code():
     gpus = node_facts.read_gpus(9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")
-    said = preflight.sentence(preflight.judge(found(first=gpus), SimpleNamespace(**WANTED)))
+    said = preflight.sentence(preflight.judge(found(first=gpus), sample_spec.parsed(**WANTED)))
     assert "GPUs of gpu-0: none; NVIDIA-SMI has failed" in said and "(nvidia-smi, exit code 9); restart it" in said
 
 
@@ -119,16 +120,16 @@ def test_only_the_runs_own_gpus_are_looked_at(says, monkeypatch, order, by_queue
 
 def played(folder, **spec):
     """Return a run on this machine as its facts are asked for, with the argument words of the agent's program alone."""
-    known = {"interface": "lo", "data": None, "probe_port": 0, "shared": None, "slots": 1, "processes": []}
+    known = {"interface": "lo", "data": None, "probe_port": 0, "shared": None, "slots": 1}
     runtime = SimpleNamespace(terminals="/dev/pts")
     words = {"folder": str(folder), "runtime": runtime, "program": lambda module, *arguments: arguments}
-    return SimpleNamespace(spec=SimpleNamespace(**{**known, **spec}), **words)
+    return SimpleNamespace(spec=sample_spec.parsed(**{**known, **spec}), **words)
 
 
 @pytest.mark.parametrize(("visible", "own"), [({}, [10]), ({"CUDA_VISIBLE_DEVICES": "2"}, [12])])
 def test_a_node_of_a_run_shows_the_runs_own_gpus(says, tmp_path, capsys, visible, own):
     says(*(f"Tesla P100-PCIE-16GB, 16280, 440.118.02, {used}" for used in (10, 11, 12)))
-    run = played(tmp_path, processes=[SimpleNamespace(environment=visible)])
+    run = played(tmp_path, processes=[sample_spec.process(environment=visible)])
     node_facts.main(*node_facts.argv_of(run))
     assert [one["utilisation"] for one in json.loads(capsys.readouterr().out)["gpus"]] == own
 

@@ -3,20 +3,19 @@
 import json
 import shutil
 import socket
-from types import SimpleNamespace
 
 import pytest
-from sample_spec import VALUES
+import sample_spec
 from supervised_run import FACTS, RANKS, carry_out, end_run, hurry, write_job
 
 from agent.launch.probe import UNUSABLE
 from agent.run.context import Run
 from agent.supervise import preflight
-from microcluster.jobs.run_plan import MEETING_PORT
+from microcluster.jobs.ranks import MEETING_PORT
 from microcluster.remote.job import AGENT
 from tests.product import free_port
 
-WANTED = {**VALUES, "gpu": "P100", "disk_bytes": 10**10, "model_bytes": 243_000_000}
+WANTED = {"gpu": "P100", "disk_bytes": 10**10, "model_bytes": 243_000_000}
 GPU = {"name": "Tesla P100-PCIE-16GB", "memory_mib": 16280, "driver": "440.118.02", "utilisation": 0, "fault": ""}
 
 
@@ -35,7 +34,9 @@ def sends(mbps):
 
 
 def verdicts(found, wanted=WANTED):
-    return {(row["check"], row["where"]): row["verdict"] for row in preflight.judge(found, SimpleNamespace(**wanted))}
+    return {
+        (row["check"], row["where"]): row["verdict"] for row in preflight.judge(found, sample_spec.parsed(**wanted))
+    }
 
 
 def test_what_was_ordered_passes_and_so_does_a_clock_that_only_looks_wrong_for_a_slow_answer():
@@ -64,15 +65,15 @@ def test_what_was_ordered_passes_and_so_does_a_clock_that_only_looks_wrong_for_a
     ],
 )
 def test_what_would_waste_the_run_stops_it_and_names_the_culprit(what, culprit):
-    assert culprit in preflight.sentence(preflight.judge(what, SimpleNamespace(**WANTED)))
+    assert culprit in preflight.sentence(preflight.judge(what, sample_spec.parsed(**WANTED)))
 
 
 def test_another_image_on_one_node_or_no_answer_of_it_stops_the_run():
-    rows = preflight.judge(found(), SimpleNamespace(**{**WANTED, "images": ["sha256:1", "sha256:2"]}))
+    rows = preflight.judge(found(), sample_spec.parsed(**{**WANTED, "images": ["sha256:1", "sha256:2"]}))
     assert "image of every node: gpu-0 sha256:1, gpu-1 sha256:2" in preflight.sentence(rows)
     silent = found()
     silent["nodes"]["gpu-1"] = None
-    assert "facts of gpu-1: no answer" in preflight.sentence(preflight.judge(silent, SimpleNamespace(**WANTED)))
+    assert "facts of gpu-1: no answer" in preflight.sentence(preflight.judge(silent, sample_spec.parsed(**WANTED)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_what_is_only_worth_knowing_is_noted(what, row):
 
 
 def test_ranks_that_read_different_configurations_or_answer_from_elsewhere_are_named_and_the_allreduce_is_timed():
-    wanted = SimpleNamespace(**WANTED)
+    wanted = sample_spec.parsed(**WANTED)
     assert preflight.sentence(preflight.of_ranks(RANKS, wanted)) == ""
     (timed,) = [row for row in preflight.of_ranks(RANKS, wanted) if row["check"] == "allreduce"]
     assert (timed["found"], timed["wanted"]) == ("0.10 s", "243 MB summed")
@@ -132,7 +133,7 @@ def test_a_rank_that_cannot_use_its_gpu_ends_the_run_with_its_framework_s_words(
 
 
 def test_a_framework_without_gpus_where_some_were_ordered_is_noted():
-    rows = preflight.of_ranks([{**RANKS[0], "on_gpu": False}, *RANKS[1:]], SimpleNamespace(**WANTED))
+    rows = preflight.of_ranks([{**RANKS[0], "on_gpu": False}, *RANKS[1:]], sample_spec.parsed(**WANTED))
     assert [row["where"] for row in rows if row["verdict"] == "note"] == ["rank 0"]
 
 

@@ -10,7 +10,7 @@ from supervised_run import end_run, events_of, shell_wait, write_job
 from agent.run import document
 from agent.run.context import Run
 from agent.supervise import health_rules, monitor, output_lines, processes
-from microcluster.jobs.run_plan import MEETING_PORT
+from microcluster.jobs.ranks import MEETING_PORT
 
 STEP = "echo '*** Global step 3: ***     Train loss: 3.5 '"
 
@@ -21,7 +21,7 @@ def trained(folder, ended):
 
     def train(*processes, **job):
         write_job(folder, processes=list(processes), **job)
-        return ended(lambda run: monitor.train(run, run.spec.processes))
+        return ended(lambda run: monitor.train(run, run.spec.program.processes))
 
     return train
 

@@ -2,9 +2,9 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+import sample_spec
 import yaml
 
 from agent.formats.logs import json_lines, pattern
@@ -177,7 +177,7 @@ def test_of_a_line_that_is_drawn_again_a_state_a_second_is_read_and_its_end():
 @pytest.mark.parametrize("name", ["json_lines", "pattern", "mxnet", "openseq2seq", "texar"])
 def test_every_reader_knows_a_dead_rank_and_a_full_disk(name):
     options = {"pattern": r"step (?P<step>\d+)"} if name == "pattern" else {}
-    found = reader_of(SimpleNamespace(reader=name, reader_options=options))
+    found = reader_of(sample_spec.parsed(reader=name, reader_options=options))
     died = "mpirun noticed that process rank 2 with PID 0 on node 10.0.0.1 exited on signal 9 (Killed)."
     assert found.read(died) == [{"event": "rank-died", "rank": 2, "node": "10.0.0.1", "signal": 9}]
     assert found.read("[server 1] OSError: No space left on device: '/a'")[-1] == {"event": "disk-full", "named": "/a"}

@@ -1,6 +1,6 @@
 """Lines of training programs as their sources print them, each by a pattern that a person would write for it."""
 
-from types import SimpleNamespace
+import sample_spec
 
 from agent.supervise.monitor import reader_of
 from agent.supervise.output_lines import Lines
@@ -11,7 +11,7 @@ from tests.recorded import Recorded, recorded
 def test_a_programs_own_lines_are_read_or_said_once_to_be_unread(answer: Recorded) -> None:
     options = dict(answer.asked)
     name, every_s, now = options.pop("reader"), options.pop("every_s", 2.0), [0.0]
-    reader = reader_of(SimpleNamespace(reader=name, reader_options=options))
+    reader = reader_of(sample_spec.parsed(reader=name, reader_options=options))
     reader.clock = lambda: now[0]
     events = []
     for piece in Lines().take(answer.output):

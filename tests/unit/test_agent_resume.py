@@ -207,7 +207,7 @@ def attempts(folder, run):
             opened = run()
             prepare(opened)
             with pytest.raises(health_rules.Failed) as failed:
-                train(opened, opened.spec.resume_processes)
+                train(opened, opened.spec.program.resume_processes)
         tried = (folder / "tried").read_text().split()
         return [line.rpartition("/")[2] for line in tried], failed.value.args[1]
 

@@ -160,9 +160,7 @@ def test_files_that_belong_together_are_copied_once_all_were_quiet(run):
 
 
 def test_without_room_for_a_copy_a_sentence_says_so(run, monkeypatch, capsys):
-    (run / "job.json").write_text(
-        json.dumps(sample_spec.VALUES | {"checkpoints": "rewritten", "checkpoint_options": {"pattern": NANOGPT}})
-    )
+    sample_spec.write(run, checkpoints="rewritten", checkpoint_options={"pattern": NANOGPT})
     written(run, "ckpt.pt")
     full = rewritten.shutil.disk_usage(run)._replace(free=10)
     with monkeypatch.context() as patch:

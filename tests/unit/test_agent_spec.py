@@ -1,8 +1,9 @@
-"""A run's specification as both sides read it, and the files of its folder, which arrive in one go."""
+"""The run document as both sides read it, and the files of its folder, which arrive in one go."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import sample_spec
@@ -10,22 +11,32 @@ import sample_spec
 from agent.run import document
 from microcluster.remote.job import AGENT, PLACE
 
+FROZEN = Path(__file__).parents[1] / "frozen"
+
 
 def test_what_microcluster_writes_the_agent_reads_as_attributes(tmp_path):
-    values = {**sample_spec.VALUES, "processes": [sample_spec.process("train", environment={"A": "b"})]}
-    (tmp_path / document.FILE).write_text(document.text(values))
+    written = sample_spec.parsed(processes=[sample_spec.process("train", environment={"A": "b"})])
+    (tmp_path / document.FILE).write_text(document.text(written))
     found = document.read(str(tmp_path / document.FILE))
-    assert (found.version, found.run, found.stall_s) == (document.VERSION, "abcdef012345", 900)
-    assert (found.processes[0].argv, found.processes[0].environment) == (["train"], {"A": "b"})
+    assert found == written
+    assert (found.version, found.run, found.limits.stall_s) == (document.VERSION, "abcdef012345", 900)
+    assert (found.program.processes[0].argv, found.program.processes[0].environment) == (["train"], {"A": "b"})
 
 
-def test_every_missing_and_every_unknown_key_is_named_in_one_sentence_on_both_sides():
-    values = {key: value for key, value in sample_spec.VALUES.items() if key not in ("run", "ssh")}
-    problems = "run: missing; ssh: missing; slot: unknown key$"
-    with pytest.raises(document.SpecError, match=problems):
-        document.text({**values, "slot": 2})
-    with pytest.raises(document.SpecError, match=f"^reading job.json: {problems}"):
-        document.parse({**values, "slot": 2}, "job.json")
+def test_every_missing_and_unknown_key_is_named_in_one_sentence():
+    values = sample_spec.values()
+    del values["run"], values["machines"]["ssh"]
+    values["limits"]["slot"] = 2
+    with pytest.raises(
+        document.SpecError, match="^reading job.json: run: missing; machines/ssh: missing; limits/slot: "
+    ):
+        document.parse(values, "job.json")
+
+
+@pytest.mark.parametrize("part", [None, [], "x", 3])
+def test_a_part_that_is_no_object_is_refused(part):
+    with pytest.raises(document.SpecError, match="machines/addresses: missing"):
+        document.parse({**sample_spec.values(), "machines": part}, "job.json")
 
 
 @pytest.mark.parametrize("given", [{"run": "a", "max_steps": 1}, {"version": 99}, [], None])
@@ -34,12 +45,19 @@ def test_a_document_of_another_version_is_a_sentence_with_the_next_step(given):
         document.parse(given, "job.json")
 
 
-def test_a_document_of_the_version_before_is_read_with_what_it_lacks():
-    earlier = {key: value for key, value in sample_spec.VALUES.items() if key not in document.LACKING}
-    found = document.parse({**earlier, "version": document.EARLIER}, "job.json")
-    assert (found.setup, found.run) == ([], "abcdef012345")
-    with pytest.raises(document.SpecError, match="setup: missing"):
-        document.parse(earlier, "job.json")
+@pytest.mark.parametrize("version", document.EARLIER)
+def test_a_flat_document_of_an_earlier_version_is_read_in_parts(version):
+    flat = json.loads((FROZEN / "flat.torchrun-v100.json").read_text())
+    found = document.parse({**flat, "version": version}, "job.json")
+    for part, kind in document.PARTS:
+        values = document.plain(getattr(found, part))
+        for key in kind._fields:
+            name = sample_spec.flat_name(part, key)
+            assert values[key] == flat.get(name, document.LACKING.get(name)), name
+    assert (found.run, found.kind, found.folder) == (flat["run"], "torchrun", "")
+    del flat["ssh"]
+    with pytest.raises(document.SpecError, match="machines/ssh: missing"):
+        document.parse({**flat, "version": version}, "job.json")
 
 
 def test_a_supervisor_that_finds_another_version_says_so_and_does_not_start(tmp_path):

@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from launching import HERE, transformer
+from launching import transformer
 from test_agent_staging_archive import tar_of
 
 from agent.data import staging
@@ -34,7 +33,7 @@ def corpus(language, count):
 
 def planned(tmp_path):
     disk = str(tmp_path / "data")
-    return staging_of(JOB.plan(replace(HERE, mount_point=disk)).data, disk)
+    return staging_of(JOB.data_of(disk, None), disk)
 
 
 @pytest.fixture
@@ -198,7 +197,7 @@ def finished(count=4, other=4, pieces=2048):
 def brought(tmp_path, data, files):
     """Return the plan of data that are brought, and let what was sent lie where it arrives."""
     disk = str(tmp_path / "data")
-    wanted = transformer().plan(replace(HERE, mount_point=disk, data_id=data.id)).data
+    wanted = transformer().data_of(disk, data.id)
     sent = sent_folder(wanted.id, disk)
     os.makedirs(sent)
     for name, content in files.items():

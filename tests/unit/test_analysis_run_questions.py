@@ -1,14 +1,20 @@
 """The questions that are asked of every run, answered from its events alone."""
 
+from dataclasses import replace
+
 import pytest
-from launching import HERE, transformer
+from launching import launched, on_gpus, transformer
+from test_jobs_kind import HOROVOD
+from test_jobs_run_spec import CLUSTER
 
 from microcluster.analysis import records, run_questions
-from microcluster.jobs import run_plan
 from microcluster.jobs.openseq2seq import METRICS
+from microcluster.jobs.run_spec import RunFolder
 
-EXPECTED = transformer(model="transformer-base", dataset="wmt16-en-de").plan(HERE)
-BASE = EXPECTED.learning_rate, EXPECTED.warmup_steps
+TRANSFORMER = transformer(model="transformer-base", dataset="wmt16-en-de")
+EXPECTED = RunFolder(replace(CLUSTER, job=TRANSFORMER)).document.expected
+OWN = launched(on_gpus(HOROVOD, "another")).document.expected
+BASE = TRANSFORMER.planned_rate, EXPECTED.warmup_steps
 
 
 def evaluated(*losses: float) -> records.Curves:
@@ -126,6 +132,6 @@ def test_the_configuration_says_why_the_learning_rate_rises_and_falls() -> None:
 
 def test_a_rate_that_a_program_printed_has_its_highest_value() -> None:
     printed = [(1, 0.001), (50, 0.1), (90, 0.01)]
-    answer = run_questions.rate(run_plan.unknown_rate, 0, 0, printed, run_plan.Plan.schedule).answer
+    answer = run_questions.rate(lambda step: None, 0, 0, printed, OWN.schedule).answer
     assert "1.00e-02 at step 90" in answer and "at most 1.00e-01, at step 50" in answer
     assert "the program's own matter" in answer

@@ -1,7 +1,6 @@
 """Judging a run: exit code 0 alone proves nothing; and what to do next, for every cause."""
 
 import re
-from dataclasses import asdict
 
 import pytest
 import sample_spec
@@ -15,9 +14,10 @@ from microcluster.analysis.run_state import Outcome, judge
 from microcluster.display import run_text
 from microcluster.jobs.openseq2seq import METRICS
 
-JOB = {**sample_spec.VALUES, "version": document.VERSION, "max_steps": 30}
-JOB["metrics"] = [asdict(metric) for metric in METRICS]
-OWN = {**JOB, "exit_code_decides": True, "checkpoints": "file_formats"}
+FIELDS = {"max_steps": 30, "metrics": list(map(document.plain, METRICS))}
+JOB = sample_spec.values(**FIELDS)
+OWN_FIELDS = {**FIELDS, "exit_code_decides": True, "checkpoints": "file_formats"}
+OWN = sample_spec.values(**OWN_FIELDS)
 
 
 def seen(**changes):
@@ -76,7 +76,10 @@ def test_a_run_with_its_final_checkpoint_and_all_its_steps_is_finished():
     [
         ({"checkpoints": [0, 1]}, "no checkpoint of step 30"),
         ({"events": losses(7.0, "nan", "nan")}, "nan"),
-        ({"events": losses(7.0), "job": {**JOB, "max_steps": 100}}, "no checkpoint of step 100"),
+        (
+            {"events": losses(7.0), "job": sample_spec.values(**{**FIELDS, "max_steps": 100})},
+            "no checkpoint of step 100",
+        ),
         ({"events": []}, "last step in the log is 0 of 30"),
         ({"exit_code": 137}, "exit code 137"),
         ({"exit_code": 1, "failure": failure("preparing", "preparing ended with exit code 1")}, "preparing ended"),
@@ -95,7 +98,7 @@ def test_a_loss_that_was_no_number_for_a_while_fails_no_run():
     assert judge(seen(job=OWN, events=events)).state == "finished"
 
 
-UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
+UNKNOWN = sample_spec.values(**{**OWN_FIELDS, "max_steps": None, "checkpoints": "none"})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ UNKNOWN = {**OWN, "max_steps": None, "checkpoints": "none"}
     [
         ({"job": OWN}, 20),
         ({"job": OWN, "checkpoints": [7]}, 20),
-        ({"job": {**OWN, "max_steps": 100}}, 20),
+        ({"job": sample_spec.values(**{**OWN_FIELDS, "max_steps": 100})}, 20),
         ({"job": UNKNOWN, "checkpoints": []}, 20),
         ({"job": UNKNOWN, "checkpoints": [], "events": []}, None),
     ],
@@ -118,7 +121,7 @@ def test_the_exit_code_of_an_own_program_says_that_it_finished(changes, step):
 def test_a_finished_own_program_goes_on_when_its_last_step_is_raised():
     events = [*seen()["events"], {"event": "end", "exit_code": 0, "max_steps": 30, "t": 29.0}]
     assert judge(seen(job=OWN, events=events)).state == "finished"
-    raised = judge(seen(job={**OWN, "max_steps": 60}, events=events))
+    raised = judge(seen(job=sample_spec.values(**{**OWN_FIELDS, "max_steps": 60}), events=events))
     assert (raised.state, raised.reason) == ("failed", "it ended when step 30 was to be its last, and now 60 is")
     saved = judge(seen(job=OWN, checkpoints=[]))
     said = "none of its files is a checkpoint by the name that the stack file gives"
@@ -173,10 +176,10 @@ def test_the_pace_of_a_finished_run_leaves_out_its_evaluations():
 
 
 def test_the_prediction_uses_the_measured_network_or_else_the_planned_one():
-    planned = judge(seen(job={**JOB, "predicted_s": 1.75}))
+    planned = judge(seen(job=sample_spec.values(**{**FIELDS, "predicted_s": 1.75})))
     assert (planned.predicted_s, planned.predicted_source) == (1.75, "before renting")
     events = [*seen()["events"], {"event": "prediction", "seconds": 3.3, "source": "at 941 Mb/s", "t": 3.0}]
-    assert judge(seen(events=events, job={**JOB, "predicted_s": 1.75})).predicted_s == 3.3
+    assert judge(seen(events=events, job=sample_spec.values(**{**FIELDS, "predicted_s": 1.75}))).predicted_s == 3.3
     assert judge(seen()).predicted_s is None
 
 
@@ -248,7 +251,9 @@ def test_data_preparation_and_waiting_in_a_queue_are_not_idle(phase, idle_s):
     assert judge(seen(phase=phase, alive=True, exit_code=None)).idle_s == idle_s
 
 
-V100 = {**JOB, "max_steps": 50_000, "predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365_285_376}
+V100 = sample_spec.values(
+    **{**FIELDS, "max_steps": 50_000, "predicted_s": 1.75, "compute_s": 0.5927, "wire_bytes": 365_285_376}
+)
 
 
 def paced(steps, first=0):
@@ -265,7 +270,7 @@ def paced(steps, first=0):
 def test_a_pace_is_compared_by_cause_after_fifty_steps_of_this_attempt(steps, first, settled):
     outcome = judge(paced(steps, first))
     assert outcome.settled == settled == bool(outcome.causes)
-    untimed = judge(paced(steps, first) | {"job": {**JOB, "max_steps": 50_000}})
+    untimed = judge(paced(steps, first) | {"job": sample_spec.values(**{**FIELDS, "max_steps": 50_000})})
     assert not untimed.causes, "of a program that was never timed"
 
 
@@ -320,7 +325,14 @@ def test_a_page_that_is_no_plain_https_address_is_not_shown(odd):
 def test_a_long_epoch_shows_its_batch_until_it_is_over():
     def read_after(*events):
         first = [{"event": "phase", "phase": "training", "t": 0.0}, {"event": "train", "step": 0, "t": 1.0}]
-        return judge(seen(alive=True, exit_code=None, job={**OWN, "unit": "epoch"}, events=[*first, *events]))
+        return judge(
+            seen(
+                alive=True,
+                exit_code=None,
+                job=sample_spec.values(**{**OWN_FIELDS, "unit": "epoch"}),
+                events=[*first, *events],
+            )
+        )
 
     under_way = read_after({"event": "batch", "step": 0, "value": 40})
     assert run_text.headline(under_way).startswith("running, epoch 0 of 30, batch 40 of the next")

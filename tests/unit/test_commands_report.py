@@ -38,7 +38,7 @@ QUESTIONS = (
     ),
     *("How long is an average step?", "How does a step relate to the network between the nodes?"),
 )
-DATA = RunFolder(CLUSTER).plan.data
+DATA = RunFolder(CLUSTER).data
 MEASURED = f"13351\t.\n 4524868 1005591234 {DATA.files[0]}\n      1        9 ID\n 4524869 1005591243 total"
 
 

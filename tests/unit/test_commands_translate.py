@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_samples import CLUSTER
 from fake_machine import FakeMachine
-from launching import HERE, transformer
+from launching import transformer
 
 from microcluster.commands import translate
 from microcluster.commands.translate import checkpoint_at, lines_of, model_for
@@ -30,22 +30,22 @@ def listed(*paths: tuple[str, str]) -> list[RemoteFile]:
 
 RECORDS = (("config.py", "record"), ("data/m_common.model", "vocabulary"), ("data/m_common.vocab", "vocabulary"))
 BEST = ("logdir/best_models/val_loss=1.5900-step-40.index", "best model")
-PLAN = transformer().plan(HERE)
+JOB = transformer()
 NEWEST = ("logdir/model.ckpt-50.index", "newest checkpoint")
 
 
 def test_the_best_model_translates_and_the_newest_checkpoint_where_there_is_none_better() -> None:
-    assert model_of(listed(*RECORDS, NEWEST, BEST), PLAN).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
-    assert model_of(listed(*RECORDS, NEWEST), PLAN).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
+    assert model_of(listed(*RECORDS, NEWEST, BEST), JOB).checkpoint.endswith("best_models/val_loss=1.5900-step-40")
+    assert model_of(listed(*RECORDS, NEWEST), JOB).checkpoint == "/data/runs/x/logdir/model.ckpt-50"
 
 
 def test_a_run_without_a_checkpoint_or_a_part_of_it_translates_nothing(tmp_path: Path) -> None:
     with pytest.raises(RemoteError, match="no whole checkpoint yet"):
-        model_of(listed(*RECORDS), PLAN)
+        model_of(listed(*RECORDS), JOB)
     with pytest.raises(RemoteError, match="data/m_common.model not found"):
-        model_of(listed(RECORDS[0], RECORDS[2], BEST), PLAN)
+        model_of(listed(RECORDS[0], RECORDS[2], BEST), JOB)
     with pytest.raises(UserMistake, match="is no fetched run"):
-        model_for(FakeMachine(), HERE, str(tmp_path), PLAN)
+        model_for(FakeMachine(), CLUSTER, str(tmp_path), JOB)
 
 
 class Receiver(FakeMachine):
@@ -68,7 +68,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch) -> Receiver:
 
 
 def model_at(launcher: Receiver, path: Path) -> Model:
-    return model_for(launcher, CLUSTER, "", PLAN, checkpoint_at(path, PLAN))
+    return model_for(launcher, CLUSTER, "", JOB, checkpoint_at(path, JOB))
 
 
 def test_a_published_checkpoint_translates_in_place_of_the_runs_own(tmp_path: Path, launcher: Receiver) -> None:
@@ -128,7 +128,7 @@ def spoil(folder: Path, how: str) -> Path:
 def test_a_checkpoint_that_is_not_whole_or_not_there_is_refused(tmp_path: Path, how: str, reason: str) -> None:
     (tmp_path / "given").mkdir()
     with pytest.raises(UserMistake, match=re.escape(reason)):
-        checkpoint_at(spoil(tmp_path / "given", how), PLAN)
+        checkpoint_at(spoil(tmp_path / "given", how), JOB)
 
 
 def test_two_models_at_once_are_refused(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -142,7 +142,7 @@ def test_two_models_at_once_are_refused(tmp_path: Path, monkeypatch, capsys) -> 
 def test_the_configuration_for_a_translation_is_the_runs_own_with_the_texts_added() -> None:
     job = transformer()
     added = openseq2seq_translation.infer_params("/m/v", "/t/source")
-    text = job.configuration("/data/wmt16_en_de", "/x") + added
+    text = job.configuration("/data/wmt16_en_de", "/x", {}) + added
     tree = ast.parse(text, feature_version=(3, 5))
     assert [node.targets[0].id for node in tree.body if isinstance(node, ast.Assign)][-1] == "infer_params"
     argv = openseq2seq_translation.inference("/t/config.py", "/t/model", "/t/translated")

@@ -28,7 +28,7 @@ ROW = {"check": "ssh", "where": "every pair", "found": "2 of 2 answer", "wanted"
 def observation(*, alive: bool, step: int, checkpoints: tuple[int, ...] = (0,)) -> str:
     events = [{"event": "phase", "phase": "training", "t": 0.0}]
     events += [{"event": "train", "step": s, "loss": 3.5, "t": float(s)} for s in range(0, step + 1, 10)]
-    job = {**sample_spec.VALUES, "max_steps": 30}
+    job = sample_spec.values(max_steps=30)
     more = {"exit_code": None if alive else 0, "job": job, "preflight": {"ranks": [], "rows": [ROW]}}
     return json.dumps(seen(events=events, alive=alive, checkpoints=list(checkpoints), **more))
 

@@ -16,6 +16,7 @@ import pytest
 import test_program
 from launching import launched, run_id
 
+from agent.run.document import plain
 from microcluster.config import stack as config
 from microcluster.core.home import Home
 
@@ -55,7 +56,7 @@ def opened(inputs: Any) -> Any:
 def document(name: str) -> dict[str, Any]:
     """Return the run's id and its document on nodes from 10.0.0.1 on."""
     folder = launched(stack_of(name))
-    return {"run": run_id(folder), "document": folder.document()}
+    return {"run": run_id(folder), "document": plain(folder.document)}
 
 
 def commands(_: str) -> dict[str, str]:

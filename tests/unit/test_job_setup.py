@@ -24,7 +24,7 @@ PINS = ["numpy==1.23.5"]
 
 
 def lines_of(**job: object) -> list[str]:
-    return [line for line, _ in launched(own_program(**job)).plan.setup]
+    return [line for line, _ in launched(own_program(**job)).document.program.setup]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_run_id_stays_without_lines_and_changes_with_each_line() -> None:
     known, one, other = (launched(own_program(**job)) for job in ({}, {"setup": ["make"]}, {"setup": ["make all"]}))
     assert "setup" not in known.texts()["program.json"], "a run of before there was the key keeps its id"
     assert len({run_id(one), run_id(other), run_id(known)}) == 3
-    assert known.document()["setup"] == []
+    assert known.document.program.setup == ()
 
 
 def test_a_requirements_file_is_installed_before_the_lines_from_the_same_indexes(source: str) -> None:
@@ -52,7 +52,7 @@ def test_a_requirements_file_is_installed_before_the_lines_from_the_same_indexes
 
 def test_pinned_packages_stay_in_the_image_beside_a_file(source: str) -> None:
     folder = launched(own_program(source=source, requirements=[*PINS, "more/gpu.txt"]))
-    assert [line.split()[-1] for line, _ in folder.plan.setup] == ["more/gpu.txt"]
+    assert [line.split()[-1] for line, _ in folder.document.program.setup] == ["more/gpu.txt"]
     text = folder.facts.container.dockerfile
     assert "numpy==1.23.5" in text and "gpu.txt" not in text
     alone = launched(own_program(source=source, requirements="gpu.txt"))
@@ -174,8 +174,8 @@ class Node:
         self.folder, self.environment = folder, folder / "environment"
 
     def run(self, number: int = 0, **job: object) -> subprocess.CompletedProcess[str]:
-        plan = launched(on_gpus(HOROVOD | job, "another"), on_machines=True).plan
-        script = plan.setup[number][1].replace(plan.program_folder.rpartition("/")[0], str(self.folder))
+        program = launched(on_gpus(HOROVOD | job, "another"), on_machines=True).document.program
+        script = program.setup[number][1].replace(program.folder.rpartition("/")[0], str(self.folder))
         return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -207,9 +207,9 @@ def test_in_a_container_python_and_pip_are_the_jobs_interpreter(tmp_path: Path) 
     own.chmod(0o755)
     (tmp_path / "theirs" / "tool").symlink_to("/bin/true")
     line = "python a.py; python3 b.py; pip install c; pip3 list; command -v tool"
-    plan = launched(on_gpus(HOROVOD | {"setup": [line], "python": str(own)}, "another")).plan
-    script = plan.setup[0][1].replace(product.IN_CONTAINER, f"{tmp_path}/container")
-    script = script.replace(plan.program_folder.rpartition("/")[0], f"{tmp_path}")
+    program = launched(on_gpus(HOROVOD | {"setup": [line], "python": str(own)}, "another")).document.program
+    script = program.setup[0][1].replace(product.IN_CONTAINER, f"{tmp_path}/container")
+    script = script.replace(program.folder.rpartition("/")[0], f"{tmp_path}")
     said = subprocess.check_output(["sh", "-c", script], text=True, timeout=60).splitlines()
     ours = [f"theirs {words}" for words in ("a.py", "b.py", "-m pip install c", "-m pip list")]
     assert said == [*ours, f"{tmp_path}/theirs/tool"]

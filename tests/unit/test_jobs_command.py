@@ -31,29 +31,31 @@ def launched(*, on_machines: bool = False, nodes: int = 2, **job: object) -> Run
 
 def test_one_process_on_each_node_knows_its_place_and_goes_on_with_the_words_of_resume() -> None:
     folder = launched()
-    for node, process in enumerate(folder.plan.processes):
+    for node, process in enumerate(folder.document.program.processes):
         place = ("python", "train.py", "--process", str(node), "of", "2", "--each", "2", "--at", "10.0.0.9:1")
         assert process.argv[-12:] == (*place, "--folder", f"{folder.path}/logdir/a b")
         told = {"MASTER_ADDR": "10.0.0.9", "MASTER_PORT": document.PORT, "NODE_RANK": str(node), "WORLD_SIZE": "2"}
         assert process.environment.items() >= told.items()
         assert (process.node, process.name, process.environment["PYTHONUNBUFFERED"]) == (node, f"node {node}", "1")
         assert process.argv[6] == "launch.rank_wrapper", "its end is noted"
-    for process in (*folder.plan.processes, *folder.plan.collective):
+    for process in (*folder.document.program.processes, *folder.document.program.collective):
         assert process.argv[:4] == ("sh", "-c", 'cd "$0" && exec "$@"', f"{folder.path}/program")
-    assert {process.argv[-2:] for process in folder.plan.resume_processes} == {("--resume", document.CHECKPOINT)}
+    assert {process.argv[-2:] for process in folder.document.program.resume_processes} == {
+        ("--resume", document.CHECKPOINT)
+    }
 
 
 def test_its_python_is_the_interpreter_that_the_stack_file_names() -> None:
     folder = launched(python="python3.13")
-    assert folder.plan.processes[0].argv[8] == "python3.13"
-    assert folder.plan.imports[-1] == f"{folder.path}/program/train.py"
-    assert launched(on_machines=True).plan.processes[0].argv[8] == "python"
+    assert folder.document.program.processes[0].argv[8] == "python3.13"
+    assert folder.document.program.imports[-1] == f"{folder.path}/program/train.py"
+    assert launched(on_machines=True).document.program.processes[0].argv[8] == "python"
 
 
 def test_a_command_that_is_no_script_of_python_is_started_as_it_is() -> None:
-    plan = launched(command="./train --id {node}").plan
-    assert plan.processes[1].argv[-3:] == ("./train", "--id", "1")
-    assert plan.imports == ()
+    program = launched(command="./train --id {node}").document.program
+    assert program.processes[1].argv[-3:] == ("./train", "--id", "1")
+    assert program.imports == ()
 
 
 @pytest.mark.parametrize(

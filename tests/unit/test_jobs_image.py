@@ -9,28 +9,25 @@ from launching import transformer
 
 from microcluster.jobs import image, openseq2seq
 from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host
-from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import decided
 
-NGC = World(("10.0.0.1",), 1, image="nvcr.io/nvidia/tensorflow:19.05-py3")
-LOCAL = World(
-    ("10.0.0.1",),
-    1,
-    image="ngc.microcluster.internal:5000/microcluster/training:standin",
+NGC = Container("openseq2seq", "nvcr.io/nvidia/tensorflow:19.05-py3")
+LOCAL = Container(
+    "openseq2seq",
+    "ngc.microcluster.internal:5000/microcluster/training:standin",
     trainer=openseq2seq.STAND_IN_RELEASE,
 )
 JOB, HOST = transformer(), Host("gpu-0", "", "", "", "")
 END = "The command returned a non-zero code:"
 
 
-def dockerfile(world):
-    return JOB.dockerfile(world)
+def dockerfile(container):
+    return JOB.dockerfile(container.image, container.trainer)
 
 
-def tag(world):
-    container = Container("openseq2seq", world.image, trainer=world.trainer)
-    known = ClusterFacts("local", "1f3a9c42", (HOST,), slots=world.slots, container=container, job=JOB)
-    return decided(known)[0].container.tag
+def tag(container, slots=1):
+    known = ClusterFacts("local", "1f3a9c42", (HOST,), slots=slots, container=container, job=JOB)
+    return decided(known).container.tag
 
 
 def test_the_local_form_copies_its_base_and_says_what_trains_in_it():
@@ -65,7 +62,7 @@ def test_every_python_package_is_pinned_and_brings_no_other():
 def test_the_name_changes_with_the_base_and_with_what_trains_and_with_nothing_else():
     named = tag(LOCAL)
     assert re.fullmatch(r"microcluster/openseq2seq:[0-9a-f]{12}", named)
-    assert tag(replace(LOCAL, slots=2)) == named
+    assert tag(LOCAL, slots=2) == named
     assert tag(replace(LOCAL, image=LOCAL.image + "2")) != named
     assert tag(replace(LOCAL, trainer="stand-in 9")) != named
 

@@ -15,8 +15,7 @@ from components.cluster import facts_of
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError
-from microcluster.jobs.run_plan import SourceFile
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, SourceFile
 from microcluster.jobs.run_spec import decided
 
 ROOT = Path(__file__).parents[2]
@@ -77,11 +76,11 @@ def own_program(**job: object) -> config.Stack:
 
 def test_braces_of_a_program_reach_it_unchanged_where_they_are_not_ours():
     words = "--filename '{epoch}-{step}' --json '{\"a\": {\"b\": 1}}' --steps {maxSteps} --literally {{maxSteps}} --at {checkpoint}"
-    plan = launched(own_program(arguments=words, resume="--from {step} {{step}} {}")).plan
+    program = launched(own_program(arguments=words, resume="--from {step} {{step}} {}")).document.program
     own = ("--filename", "{epoch}-{step}", "--json", '{"a": {"b": 1}}', "--steps", "100", "--literally", "{maxSteps}")
     again = (*own, "--at", "{checkpoint}", "--from", document.STEP, "{step}", "{}")
-    assert plan.processes[0].argv[-len(again) + 4 :] == again[:-4]
-    assert plan.resume_processes[0].argv[-len(again) :] == again
+    assert program.processes[0].argv[-len(again) + 4 :] == again[:-4]
+    assert program.resume_processes[0].argv[-len(again) :] == again
 
 
 def test_a_program_of_ones_own_travels_as_its_folder_and_is_started_as_every_rank() -> None:
@@ -90,7 +89,7 @@ def test_a_program_of_ones_own_travels_as_its_folder_and_is_started_as_every_ran
     )
     assert folder.facts.tree.folder == ROOT / "examples/horovod_regression"
     assert not [name for name in folder.texts() if name.startswith("program/")]
-    (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
+    (first,), (again,) = (folder.document.program.processes, folder.document.program.resume_processes)
     start = ("python", f"{folder.path}/program/train.py", "--steps", "100", "--folder", f"{folder.path}/logdir/a b")
     assert first.argv[-len(start) :] == start
     assert again.argv[-2:] == ("--resume", document.CHECKPOINT), "the agent knows which"
@@ -98,13 +97,13 @@ def test_a_program_of_ones_own_travels_as_its_folder_and_is_started_as_every_ran
 
 @pytest.mark.parametrize("stack", config.stacks())
 def test_the_facts_of_every_stack_are_read_back_whole(stack: str) -> None:
-    facts, _ = decided(facts_of(config.read_file(stack), OWNER))
+    facts = decided(facts_of(config.read_file(stack), OWNER))
     assert ClusterFacts.from_json(facts.to_json()) == facts
 
 
 def test_pointers_of_the_stack_file_reach_the_agent() -> None:
-    plan = launched(own_program(pointers=["newest.txt"])).plan
-    assert plan.checkpoint_options == {"pattern": HOROVOD["checkpoints"], "pointers": ["newest.txt"]}
+    checkpoints = launched(own_program(pointers=["newest.txt"])).document.checkpoints
+    assert checkpoints.options == {"pattern": HOROVOD["checkpoints"], "pointers": ["newest.txt"]}
 
 
 def test_the_keys_of_a_program_of_ones_own_are_read_back_whole() -> None:
@@ -151,7 +150,7 @@ def test_a_repository_at_a_commit_is_part_of_the_image() -> None:
     )
     text = folder.facts.container.dockerfile
     assert f"checkout --quiet --detach {commit}" in text and "pip install" in text and "numpy==1.23.5" in text
-    assert folder.plan.program_folder == "/opt/program"
+    assert folder.document.program.folder == "/opt/program"
     assert not [name for name in folder.texts() if name.startswith("program/")]
 
 
@@ -234,7 +233,7 @@ def test_a_run_of_before_with_a_refused_variable_can_still_be_read() -> None:
 
 
 def test_settings_that_only_sound_like_a_secret_pass() -> None:
-    assert launched(own_program(environment=NO_SECRETS)).plan.processes
+    assert launched(own_program(environment=NO_SECRETS)).document.program.processes
 
 
 def test_a_name_that_only_looks_like_a_secret_is_taken_once_it_is_said_to_hold_none() -> None:
@@ -260,7 +259,7 @@ def test_one_more_index_reaches_pip_on_every_machine_and_makes_another_run() -> 
     more = own_program(requirements=["torch==2.4.1+cu118"], extraIndex=INDEX)
     words = f"--extra-index-url {INDEX} torch==2.4.1+cu118"
     assert words in launched(more).facts.container.dockerfile
-    assert words in launched(more, on_machines=True).plan.make_environment[2]
+    assert words in launched(more, on_machines=True).document.program.make_environment[2]
     assert run_id(launched(more)) != run_id(launched(known))
     assert run_id(launched(more, on_machines=True)) != run_id(launched(known, on_machines=True))
     assert "extraIndex" not in launched(known).texts()["program.json"], "a run of before there was the key keeps its id"
@@ -287,14 +286,14 @@ def test_an_index_is_an_https_address_without_a_login(index: str) -> None:
     ],
 )
 def test_files_that_are_written_over_are_named_without_a_step(pattern: str) -> None:
-    values = launched(own_program(checkpoints=pattern, resume="--resume {checkpoint}")).document()
-    assert (values["checkpoints"], values["checkpoint_options"]) == ("rewritten", {"pattern": pattern})
+    found = launched(own_program(checkpoints=pattern, resume="--resume {checkpoint}")).document.checkpoints
+    assert (found.format, found.options) == ("rewritten", {"pattern": pattern})
 
 
 def test_a_program_that_saves_where_it_is_starts_in_the_log_folder_of_the_same_run() -> None:
     usual, known = launched(own_program()), launched(own_program(workingFolder="{logdir}"))
     start = ("sh", "-c", 'cd "$0" && exec "$@"', f"{known.path}/logdir", "python", f"{known.path}/program/train.py")
-    for ranks in (known.plan.processes, known.plan.resume_processes):
+    for ranks in (known.document.program.processes, known.document.program.resume_processes):
         assert ranks[0].argv[-6:] == start
     assert "workingFolder" not in usual.texts()["program.json"], "a run of before there was the key keeps its id"
     with pytest.raises(config.ConfigError, match="job/workingFolder"):
@@ -312,10 +311,10 @@ def test_another_number_of_nodes_is_another_run_unless_the_program_can_go_on_wit
     assert run_id(same[0]) != run_id(same[1])
     assert run_id(any_nodes[0]) == run_id(any_nodes[1])
     assert run_id(launched(own_program(**RESUMES, resumeOn="same"))) == run_id(launched(own_program(**RESUMES)))
-    assert [one.plan.any_world for one in (*same, *any_nodes)] == [False, False, True, True]
-    assert any_nodes[0].document()["checkpoint_options"]["worlds"] == [2, 4]
+    assert [one.facts.job.any_world for one in (*same, *any_nodes)] == [False, False, True, True]
+    assert any_nodes[0].document.checkpoints.options["worlds"] == [2, 4]
     earlier = replace(any_nodes[1], worlds=(2, 4))
-    assert earlier.document()["checkpoint_options"]["worlds"] == [2, 4, 8]
+    assert earlier.document.checkpoints.options["worlds"] == [2, 4, 8]
 
 
 def test_what_another_number_of_nodes_means_is_explained() -> None:
@@ -346,8 +345,8 @@ BENCHMARK = {"maxSteps": None, "checkpoints": None, "progress": r"Iter #(?P<step
 def test_a_program_may_save_nothing_and_say_neither_its_last_step_nor_a_loss() -> None:
     stack = own_program(**BENCHMARK)
     folder = launched(stack)
-    values = folder.document()
-    assert (values["checkpoints"], values["max_steps"], values["reader"]) == ("none", None, "pattern")
+    made = folder.document
+    assert (made.checkpoints.format, made.expected.max_steps, made.logs.reader) == ("none", None, "pattern")
     assert ClusterFacts.from_json(folder.facts.to_json()) == folder.facts
     origins = {path: origin for path, _, origin in stack.origins}
     assert "a run that dies starts again from the beginning" in origins["job.checkpoints"]
@@ -359,7 +358,7 @@ def test_a_program_may_save_nothing_and_say_neither_its_last_step_nor_a_loss() -
     [({}, []), ({"maxSteps": None}, ["progress bar"]), ({"progress": BENCHMARK["progress"]}, ["loss"])],
 )
 def test_what_the_screen_will_lack_is_said_beforehand(job: dict[str, object], lacks: list[str]) -> None:
-    found = launched(own_program(**job)).plan.not_shown
+    found = launched(own_program(**job)).document.logs.not_shown
     assert len(found) == len(lacks) and all(word in one for word, one in zip(lacks, found, strict=True))
 
 
@@ -369,12 +368,12 @@ VARIABLES = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": 4, "CACHE": "
 def test_interpreter_variables_patterns_and_limits_reach_the_ranks_the_preflight_and_the_agent() -> None:
     own = {"environment": VARIABLES, "python": "/usr/bin/python3.11", "keep": ["vocab*.json", "logs/**"]}
     folder = launched(own_program(**own, stallS=3600))
-    values = folder.document()
-    assert (values["keep"], values["stall_s"]) == (["vocab*.json", "logs/**"], 3600)
-    assert folder.plan.processes[0].argv[-2:] == ("/usr/bin/python3.11", f"{folder.path}/program/train.py")
-    assert "/usr/bin/python3.11" in values["collective"][0]["argv"], "whose imports the preflight tries too"
+    made = folder.document
+    assert (made.checkpoints.keep, made.limits.stall_s) == (("vocab*.json", "logs/**"), 3600)
+    assert folder.document.program.processes[0].argv[-2:] == ("/usr/bin/python3.11", f"{folder.path}/program/train.py")
+    assert "/usr/bin/python3.11" in made.program.collective[0].argv, "whose imports the preflight tries too"
     given = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "4", "CACHE": f"{folder.path}/logdir/a b"}
-    for ranks in (folder.plan.resume_processes, folder.plan.collective):
+    for ranks in (folder.document.program.resume_processes, folder.document.program.collective):
         (mpirun,) = ranks
         assert mpirun.environment.items() >= given.items()
         exported = [name for flag, name in zip(mpirun.argv, mpirun.argv[1:], strict=False) if flag == "-x"]
@@ -387,7 +386,7 @@ def test_interpreter_variables_patterns_and_limits_reach_the_ranks_the_preflight
 )
 def test_progress_comes_from_json_lines_or_from_a_pattern(progress: str, module: str, options: dict[str, str]) -> None:
     folder = launched(own_program(progress=progress))
-    assert (folder.plan.reader, folder.plan.reader_options) == (module, options)
+    assert (folder.document.logs.reader, folder.document.logs.options) == (module, options)
 
 
 def test_a_folder_that_cannot_travel_is_refused_before_anything_is_ordered(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from launching import on_gpus, run_id
 
 from agent.run import document
+from agent.run.document import Process
 from microcluster.config import stack as config
-from microcluster.jobs.run_plan import Process
 from microcluster.jobs.run_spec import RunFolder
 
 SOURCE = {"source": "examples/horovod_regression", "script": "train.py"}
@@ -22,7 +22,10 @@ def launched(*, on_machines: bool = False, nodes: int = 2, **job: object) -> Run
 
 
 def processes(folder: RunFolder, *, resume: bool = False) -> dict[str, Process]:
-    return {one.name: one for one in (folder.plan.resume_processes if resume else folder.plan.processes)}
+    return {
+        one.name: one
+        for one in (folder.document.program.resume_processes if resume else folder.document.program.processes)
+    }
 
 
 def arguments(process: Process) -> dict[str, str]:
@@ -39,10 +42,10 @@ def test_scheduler_servers_and_workers_are_placed_on_every_node_in_their_order_o
         *((2, f"worker {n}", n // 2) for n in range(4)),
     ]
     assert all(one.ends_run for one in found.values()), "when any role dies, the others hang"
-    assert launched().document()["stop_order"] == ["worker", "server", "scheduler"]
+    assert launched().document.program.stop_order == ("worker", "server", "scheduler")
     assert processes(launched(), resume=True)["worker 1"].argv[-2:] == ("--load-epoch", document.STEP)
     for given in ("--kv-store=dist_sync", "--kv-store  dist_device_sync"):
-        assert launched(arguments=ARGUMENTS.replace("--kv-store dist_sync", given)).plan.unit == "epoch"
+        assert launched(arguments=ARGUMENTS.replace("--kv-store dist_sync", given)).document.logs.unit == "epoch"
 
 
 def test_every_role_is_told_by_its_environment_and_announces_its_private_address() -> None:
@@ -53,7 +56,7 @@ def test_every_role_is_told_by_its_environment_and_announces_its_private_address
         assert (one.environment["PYTHONUNBUFFERED"], one.environment["MXNET_ENGINE_TYPE"]) == ("1", "NaiveEngine")
         assert one.argv[one.argv.index("--network") - 2] == "python3.11"
         assert one.argv[5] == "launch.rank_wrapper", "its end is noted"
-    assert {one.argv[:3] for one in (*found.values(), *folder.plan.collective)} == {("env", "-u", "PORT")}
+    assert {one.argv[:3] for one in (*found.values(), *folder.document.program.collective)} == {("env", "-u", "PORT")}
     server = found["server 1"].environment
     assert server["DMLC_ROLE"] == "server"
     assert (server["DMLC_PS_ROOT_URI"], server["DMLC_PS_ROOT_PORT"]) == ("10.0.0.9", document.PORT)
@@ -111,8 +114,8 @@ def test_a_program_of_ones_own_gets_its_own_arguments_alone() -> None:
 
 def test_a_program_of_ones_own_that_saves_nothing_starts_over_and_the_preview_says_so() -> None:
     folder = launched(arguments="--rate 0.1", resume=None)
-    document = folder.document()
-    assert (document["checkpoints"], document["exit_code_decides"]) == ("none", True)
+    made = folder.document
+    assert (made.checkpoints.format, made.logs.exit_code_decides) == ("none", True)
     assert processes(folder) == processes(folder, resume=True)
     stack = on_gpus({**JOB, "arguments": "--rate 0.1", "resume": None}, "mxnet")
     origins = {path: origin for path, _, origin in stack.origins}
@@ -121,8 +124,8 @@ def test_a_program_of_ones_own_that_saves_nothing_starts_over_and_the_preview_sa
 
 def test_the_preflight_expects_one_rank_for_each_worker_and_adds_up_over_the_servers() -> None:
     folder = launched(workersPerNode=2)
-    assert folder.document()["ranks"] == ["10.0.0.9", "10.0.0.9", "10.0.0.10", "10.0.0.10"]
-    roles = folder.plan.collective
+    assert folder.document.machines.ranks == ["10.0.0.9", "10.0.0.9", "10.0.0.10", "10.0.0.10"]
+    roles = folder.document.program.collective
     assert {one.argv[-2:] for one in roles} == {("parameter-server", "2")}
     assert [one.environment["MICROCLUSTER_NUMBER"] for one in roles if one.role == "worker"] == ["0", "1", "2", "3"]
 
@@ -130,5 +133,5 @@ def test_the_preflight_expects_one_rank_for_each_worker_and_adds_up_over_the_ser
 def test_the_program_is_told_the_file_at_which_it_ends_by_itself() -> None:
     folder = launched(stopGraceS=30)
     assert processes(folder)["worker 0"].environment["MICROCLUSTER_STOP_FILE"] == f"{folder.path}/stopped"
-    assert folder.plan.stop_grace_s == 30
+    assert folder.document.limits.stop_grace_s == 30
     assert run_id(folder) == run_id(launched())

@@ -27,7 +27,7 @@ KNOWN = """
 @pytest.mark.parametrize("dataset", openseq2seq.DATASETS)
 def test_every_configuration_that_we_render_may_travel(tmp_path, model, precision, dataset):
     job = transformer(model=model, precision=precision, dataset=dataset, evalSteps=4001, checkpointSteps=2000)
-    text = job.configuration("/data/set", "/data/runs/x/logdir")
+    text = job.configuration("/data/set", "/data/runs/x/logdir", {})
     nodes = ast.walk(ast.parse(text, feature_version=(3, 5)))  # From 3.12 on it takes f-strings all the same.
     assert not [node for node in nodes if isinstance(node, ast.JoinedStr)]
     (tmp_path / "config.py").write_text(text)

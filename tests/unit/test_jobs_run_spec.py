@@ -15,13 +15,11 @@ from standin import VERSION
 from microcluster.jobs import mpirun, openseq2seq, openseq2seq_datasets, rendering
 from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
 from microcluster.jobs.finished_data import Data, SentFile
-from microcluster.jobs.run_plan import World
 from microcluster.jobs.run_spec import RunFolder, decided, staging
 
 JOB = transformer()
 HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
 CLUSTER = ClusterFacts("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
-HERE = World(("10.0.0.1",), 1)
 TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
 
 
@@ -30,11 +28,15 @@ def changed(job, **values):
 
 
 def run_id(cluster):
-    return decided(cluster)[0].run
+    return decided(cluster).run
+
+
+def machines(**changes):
+    return RunFolder(dataclasses.replace(CLUSTER, **changes)).document.machines
 
 
 def staged(dataset):
-    return staging(changed(JOB, dataset=dataset).plan(HERE).data, "/data")
+    return staging(changed(JOB, dataset=dataset).data_of("/data", None), "/data")
 
 
 def test_cluster_facts_survive_json_and_say_nothing_about_what_is_not_set():
@@ -90,7 +92,7 @@ def test_other_data_make_another_run_in_a_folder_of_their_own(monkeypatch):
 
     assert len({run_id(one) for one in (CLUSTER, with_data("d1"), with_data("d2"))}) == 3
     brought = with_data("d1")
-    folders = [RunFolder(one).plan.data.folder for one in (CLUSTER, brought)]
+    folders = [RunFolder(one).data.folder for one in (CLUSTER, brought)]
     assert folders == ["/data/debian_en_de", f"/data/debian_en_de-{brought.data.id}"]
     before = run_id(CLUSTER)
     small = openseq2seq_datasets.DATASETS["debian-en-de"]
@@ -121,7 +123,7 @@ def test_a_recipe_makes_every_file_of_its_data_set_from_texts_that_it_has(datase
 
 def test_the_data_are_made_without_a_gpu_in_a_container_that_ends_with_the_run():
     job = json.loads(RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345")).texts()["job.json"])
-    line = " ".join(job["stage"])
+    line = " ".join(job["data"]["stage"])
     assert line.startswith("docker run --rm --name microcluster-staging-abcdef012345 ")
     for part in ("--label microcluster.staging=abcdef012345", "--runtime=runc", "-e MICROCLUSTER_RUN=abcdef012345"):
         assert f" {part} " in line
@@ -135,21 +137,21 @@ def test_another_trainer_in_the_same_image_is_another_run_in_another_folder():
     containers.append(Container("openseq2seq", "nvcr.io/nvidia/tensorflow:19.05-py3"))
     clusters = [dataclasses.replace(CLUSTER, container=one) for one in containers]
     assert len({run_id(cluster) for cluster in clusters}) == 4
-    jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).document() for cluster in clusters]
-    assert [job["trainer"] for job in jobs] == [*names, "OpenSeq2Seq 8681d381"]
+    jobs = [RunFolder(dataclasses.replace(cluster, run="0" * 12)).document.program for cluster in clusters]
+    assert [job.trainer for job in jobs] == [*names, "OpenSeq2Seq 8681d381"]
     folders = [openseq2seq.STAND_IN_FOLDER, *2 * [openseq2seq.LOCAL_PROGRAM_FOLDER], "/opt/OpenSeq2Seq"]
-    assert [job["program_folder"] for job in jobs] == folders
+    assert [job.folder for job in jobs] == folders
 
 
 def test_the_stand_in_trains_in_the_local_image_where_facts_of_an_earlier_version_name_nothing_that_does():
     base = "ngc.microcluster.internal:5000/microcluster/training:local"
     known = dataclasses.replace(CLUSTER, container=Container("openseq2seq", base), run="0" * 12)
     named = dataclasses.replace(known, container=Container("openseq2seq", base, trainer=f"stand-in {VERSION}"))
-    assert RunFolder(known).document() == RunFolder(named).document()
+    assert RunFolder(known).document == RunFolder(named).document
 
 
 def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
-    process = mpirun.mpirun(World(("10.112.7.2", "10.112.7.3"), 2, "eth0"), ("hostname",), {})
+    process = mpirun.mpirun(machines(), ("hostname",), {})
     argv = process.argv
     line = " ".join(argv)
     assert line.startswith("mpirun --allow-run-as-root -np 4 -H 10.112.7.2:2,10.112.7.3:2 -bind-to none -map-by slot ")
@@ -165,7 +167,7 @@ def test_mpirun_is_held_to_the_private_network_and_carries_the_mark():
 
 
 def test_a_network_reaches_open_mpi_and_nccl_as_it_was_given():
-    line = " ".join(mpirun.mpirun(World(("10.1.7.2",), 1, "10.1.0.0/16"), ("hostname",), {}).argv)
+    line = " ".join(mpirun.mpirun(machines(interface="10.1.0.0/16"), ("hostname",), {}).argv)
     assert "-mca btl_tcp_if_include 10.1.0.0/16 -mca oob_tcp_if_include 10.1.0.0/16" in line
     assert "-x NCCL_SOCKET_IFNAME==10.1.0.0/16 " in line
 
@@ -182,14 +184,14 @@ def test_a_network_reaches_open_mpi_and_nccl_as_it_was_given():
 )
 def test_the_memory_of_a_gpu_is_that_of_its_machine_type(gpu, machine_type, memory_gb):
     facts = dataclasses.replace(CLUSTER, run="abcdef012345", gpu=gpu, flavor=machine_type)
-    assert RunFolder(facts).document()["gpu_memory_gb"] == memory_gb
+    assert RunFolder(facts).document.machines.gpu_memory_gb == memory_gb
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", " 10.112.7.3"])
 def test_a_world_off_the_private_network_is_refused(address):
     host = dataclasses.replace(HOSTS[1], private_address=address)
     with pytest.raises(ValueError):
-        RunFolder(dataclasses.replace(CLUSTER, hosts=(HOSTS[0], host))).document()
+        machines(hosts=(HOSTS[0], host))
 
 
 def test_the_run_folder_holds_everything_the_supervisor_reads():
@@ -197,8 +199,9 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
     texts = folder.texts()
     assert list(texts)[-1] == "job.json"
     job = json.loads(texts["job.json"])
-    assert (job["run"], job["max_steps"], job["images"]) == ("abcdef012345", 300, ["sha256:1", "sha256:1"])
-    (start,), (resume,) = job["processes"], job["resume_processes"]
+    assert (job["run"], job["expected"]["max_steps"]) == ("abcdef012345", 300)
+    assert job["machines"]["images"] == ["sha256:1", "sha256:1"]
+    (start,), (resume,) = job["program"]["processes"], job["program"]["resume_processes"]
     assert start["environment"] == {"LC_ALL": "C.UTF-8", "NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "=eth0"}
     wrapper = f"python3 {folder.path}/agent launch.rank_wrapper {folder.path}/ranks_ended.jsonl"
     program = f"python run.py --config_file={folder.path}/config.py --use_horovod=True --mode=train_eval"
@@ -209,9 +212,9 @@ def test_the_run_folder_holds_everything_the_supervisor_reads():
 def test_nothing_in_the_folder_of_the_ranks_files_is_executed_itself_because_run_is_mounted_noexec():
     texts = RunFolder(dataclasses.replace(CLUSTER, run="abcdef012345")).texts()
     job = json.loads(texts["job.json"])
-    assert "sh /run/microcluster/ssh" in job["processes"][0]["argv"]
+    assert "sh /run/microcluster/ssh" in job["program"]["processes"][0]["argv"]
     assert "ssh='sh /run/microcluster/ssh'" in texts["send_run_folder.sh"]
-    argvs = [argv for argv in job.values() if isinstance(argv, list)]
+    argvs = [argv for part in ("program", "machines", "data") for argv in job[part].values() if isinstance(argv, list)]
     assert not [argv for argv in argvs if "/run/microcluster/ssh" in argv and argv[:1] != ["sh"]]
 
 
@@ -237,12 +240,12 @@ def test_a_template_without_one_of_its_inputs_fails():
 
 def test_the_launcher_learns_how_large_the_model_is_what_a_step_should_take_and_what_all_machines_cost():
     big = changed(JOB, model="transformer-base", dataset="wmt16-en-de")
-    job = RunFolder(dataclasses.replace(CLUSTER, run="1f", job=big)).document()
-    assert job["model_bytes"] == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
-    assert str(job["model_bytes"]) in job["collective"][0]["argv"]
-    assert job["disk_bytes"] > 12 * 14 * 60_000_000
+    job = RunFolder(dataclasses.replace(CLUSTER, run="1f", job=big)).document
+    assert job.expected.model_bytes == pytest.approx(4 * 60_880_896, rel=0.01)  # The published number of parameters.
+    assert str(job.expected.model_bytes) in job.program.collective[0].argv
+    assert job.limits.disk_bytes > 12 * 14 * 60_000_000
     run = dataclasses.replace(CLUSTER, run="0123456789ab", per_hour=13.0)
     known = dataclasses.replace(run, prediction=Prediction(1.75, 0.5927, 365_285_376))
     keys = ("predicted_s", "compute_s", "wire_bytes", "per_hour", "print_steps")
-    assert [RunFolder(known).document()[key] for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
-    assert [RunFolder(run).document()[key] for key in keys] == [None, None, 0, 13.0, 10]
+    assert [getattr(RunFolder(known).document.expected, key) for key in keys] == [1.75, 0.5927, 365_285_376, 13.0, 10]
+    assert [getattr(RunFolder(run).document.expected, key) for key in keys] == [None, None, 0, 13.0, 10]

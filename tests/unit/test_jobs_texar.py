@@ -1,15 +1,16 @@
 """The kind for Texar's distributed language model: its configuration, its batch, its texts, and that only ours has checkpoints."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sample_spec
 from launching import launched, run_id
-from test_analysis_run_state import JOB, failure, seen
+from test_analysis_run_state import failure, seen
 
+from agent.run import document
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.records import curves
 from microcluster.analysis.run_state import judge
@@ -61,7 +62,7 @@ def test_the_three_configurations_are_those_of_the_example(name, hidden, length,
     assert made.cell["kwargs"]["num_units"] == made.emb["dim"] == hidden
     assert made.opt["learning_rate_decay"]["kwargs"]["staircase"] is True
     if name == "small":
-        rate = launched(stack(NGC)).plan.learning_rate
+        rate = stack(NGC).job.planned_rate
         assert [rate(epoch) for epoch in (1, 4, 5, 6)] == [1.0, 1.0, 0.5, 0.25]
 
 
@@ -117,23 +118,23 @@ def test_a_bad_value_is_named(changes: dict[str, Any], expected: str) -> None:
 
 def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_finds_the_texts() -> None:
     folder = launched(stack(NGC))
-    (process,) = folder.plan.processes
+    (process,) = folder.document.program.processes
     command = " ".join(process.argv)
     assert "env PYTHONPATH=/data/runs/abcdef012345 python lm_ptb_distributed.py" in command
     assert command.endswith("--config language_model --data_path /data/ptb")
     assert process.argv[0] == "mpirun"
-    assert folder.plan.program_folder == "/opt/texar/examples/distributed_gpu"
+    assert folder.document.program.folder == "/opt/texar/examples/distributed_gpu"
     written = json.loads(folder.texts()["job.json"])
-    assert "language_model.py" in written["files"], "placed on every node"
-    assert written["checkpoints"] == "none"
+    assert "language_model.py" in written["program"]["files"], "placed on every node"
+    assert written["checkpoints"]["format"] == "none"
 
 
 def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_itself() -> None:
     folder = launched(stack())
-    (first,), (again,) = (folder.plan.processes, folder.plan.resume_processes)
+    (first,), (again,) = (folder.document.program.processes, folder.document.program.resume_processes)
     assert first.argv[-2:] == ("--checkpoint_dir", "/data/runs/abcdef012345/logdir")
     assert first == again
-    assert folder.document()["checkpoints"] == "tensorflow"
+    assert folder.document.checkpoints.format == "tensorflow"
 
 
 def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_with_our_program() -> None:
@@ -141,7 +142,7 @@ def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_w
     text = real.facts.container.dockerfile
     assert "texar==0.2.4" in text and "--detach 0cce879591833a46ab844a9d5565383b270f1b15" in text
     assert "pip" not in local.facts.container.dockerfile
-    assert (real.plan.trainer, local.plan.trainer) == ("Texar 0.2.4", "stand-in 0.1.0")
+    assert (real.document.program.trainer, local.document.program.trainer) == ("Texar 0.2.4", "stand-in 0.1.0")
 
 
 @pytest.fixture
@@ -156,9 +157,9 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("held")
 def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_many_words_as_it_insists_on() -> None:
     folder = launched(stack())
-    assert (folder.plan.trainer, folder.document()["checkpoints"]) == ("Texar 0.2.4", "none")
-    assert folder.plan.program_folder == image.LOCAL_PROGRAM_FOLDER
-    (process,) = folder.plan.processes
+    assert (folder.document.program.trainer, folder.document.checkpoints.format) == ("Texar 0.2.4", "none")
+    assert folder.document.program.folder == image.LOCAL_PROGRAM_FOLDER
+    (process,) = folder.document.program.processes
     assert " ".join(process.argv).endswith(
         "python lm_ptb_distributed.py --config language_model --data_path /data/debian_en_10000"
     )
@@ -171,7 +172,7 @@ def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_ma
 @pytest.mark.usefixtures("held")
 def test_the_stand_in_trains_where_the_stack_file_says_so_and_is_another_run() -> None:
     ours = launched(stack(trainer="stand-in"))
-    assert (ours.plan.trainer, ours.facts.job.dataset) == ("stand-in 0.1.0", "debian-en")
+    assert (ours.document.program.trainer, ours.facts.job.dataset) == ("stand-in 0.1.0", "debian-en")
     assert run_id(ours) != run_id(launched(stack()))
     same_text = launched(stack(trainer="stand-in", dataset="debian-en-10000"))
     assert run_id(same_text) != run_id(launched(stack()))
@@ -222,8 +223,8 @@ def epochs(*perplexities: float) -> list[dict[str, Any]]:
 
 
 def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) -> Any:
-    plan = {"metrics": [asdict(one) for one in METRICS], "unit": "epoch", "result": "test_perplexity"}
-    job = {**JOB, "max_steps": 3, "checkpoints": module, **plan}
+    logs = {"metrics": list(map(document.plain, METRICS)), "unit": "epoch", "result": "test_perplexity"}
+    job = sample_spec.values(max_steps=3, checkpoints=module, **logs)
     return judge(seen(job=job, events=events, **{"checkpoints": []} | changes))
 
 

@@ -44,7 +44,7 @@ def launched(
 
 def test_one_agent_runs_on_each_node_and_all_meet_at_the_first_ones_private_address() -> None:
     folder = launched()
-    agents = folder.plan.processes
+    agents = folder.document.program.processes
     started = ("python", f"{folder.path}/agent", "launch.torchrun")
     where = ("2", "2", f"10.0.0.9:{document.PORT}", document.ATTEMPT)
     assert [(agent.node, agent.argv[:8]) for agent in agents] == [(n, (*started, str(n), *where)) for n in (0, 1)]
@@ -90,7 +90,7 @@ def test_the_first_of_twelve_nodes_hosts_and_all_are_numbered_in_their_order(ver
 @pytest.mark.parametrize("on_machines", [False, True])
 def test_output_is_unbuffered_and_variables_reach_the_agents_of_all_nodes(on_machines: bool) -> None:
     folder = launched(on_machines=on_machines, environment={"NCCL_IB_DISABLE": 1})
-    for agents in (folder.plan.processes, folder.plan.collective):
+    for agents in (folder.document.program.processes, folder.document.program.collective):
         given = [
             (agent.environment.get("PYTHONUNBUFFERED"), agent.environment.get("NCCL_IB_DISABLE")) for agent in agents
         ]
@@ -101,14 +101,15 @@ def test_what_the_machines_have_decides_on_the_runtime() -> None:
     own = {"environment": {"PYTHONPATH": "/opt/more"}, "python": "python3.13"}
     folders = [launched(on_machines=there, **own) for there in (False, True)]
     for folder, python in zip(folders, ("python3.13", "python"), strict=True):
-        assert {folder.plan.processes[0].argv[at] for at in (0, -4)} == {python}, "it runs torchrun too"
-    inside, outside = (folder.document() for folder in folders)
-    assert (inside["runtime"], inside["container"], inside["make_environment"]) == ("container", "torchrun", None)
-    assert (outside["runtime"], outside["container"]) == ("host", None)
-    assert outside["environment"] == "/data/runs/abcdef012345/environment"
-    assert outside["program_folder"] == "/data/runs/abcdef012345/program"
+        assert {folder.document.program.processes[0].argv[at] for at in (0, -4)} == {python}, "it runs torchrun too"
+    inside, outside = (folder.document.program for folder in folders)
+    machines = [folder.document.machines for folder in folders]
+    assert [(one.runtime, one.container) for one in machines] == [("container", "torchrun"), ("host", None)]
+    assert inside.make_environment is None
+    assert outside.environment == "/data/runs/abcdef012345/environment"
+    assert outside.folder == "/data/runs/abcdef012345/program"
     programs = [f"{folders[0].path}/{name}" for name in ("agent/launch/script_imports.py", "program/train.py")]
-    assert inside["imports"] == ["env", "PYTHONPATH=/opt/more", "python3.13", *programs]
+    assert inside.imports == ("env", "PYTHONPATH=/opt/more", "python3.13", *programs)
 
 
 def test_two_stacks_on_one_drive_write_into_folders_of_their_own() -> None:
@@ -124,7 +125,7 @@ def test_a_repository_is_cloned_and_its_requirements_installed_on_each_machine()
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = {"source": "https://example.com/a/program", "commit": commit}
     plain, more = (launched(on_machines=True, **job) for job in ({}, {"requirements": ["wandb==0.15.9"], **repository}))
-    script = more.plan.make_environment[-1]
+    script = more.document.program.make_environment[-1]
     assert "--system-site-packages" in script and "install" in script and "wandb==0.15.9" in script
     assert f"checkout --quiet --detach {commit}" in script
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
@@ -133,7 +134,7 @@ def test_a_repository_is_cloned_and_its_requirements_installed_on_each_machine()
 
 def test_the_environment_is_made_once_for_real(tmp_path: Path) -> None:
     folder = launched(on_machines=True, disk=tmp_path)
-    made, text = Path(folder.path) / "environment", folder.plan.make_environment[-1]
+    made, text = Path(folder.path) / "environment", folder.document.program.make_environment[-1]
     written = set()
     for _ in range(2):
         subprocess.run(["sh", "-c", text], check=True, capture_output=True)
@@ -162,7 +163,7 @@ def prepared(folder: Path, **job: object) -> tuple[RunFolder, subprocess.Complet
     """Make the environment of a job on this machine, with what the folder holds first in the path."""
     run = launched(on_machines=True, disk=folder)
     job = run.facts.job.model_copy(update=job)
-    text = replace(run, facts=replace(run.facts, job=job)).plan.make_environment[-1]
+    text = replace(run, facts=replace(run.facts, job=job)).document.program.make_environment[-1]
     path = {"PATH": f"{folder}:{os.environ['PATH']}"}
     return run, subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, env=path)
 
@@ -241,7 +242,7 @@ def test_the_first_node_alone_tracks_the_run_and_only_a_key_that_was_given_takes
     monkeypatch.setattr("microcluster.jobs.run_spec.SECRETS", str(tmp_path))
     if key:
         (tmp_path / "WANDB_API_KEY").write_text(KEY)
-    (agent, _) = replace(folder, word="0a1b2c").plan.processes
+    (agent, _) = replace(folder, word="0a1b2c").document.program.processes
     assert KEY not in " ".join(agent.argv)
     start = agent.argv[agent.argv.index("env") : agent.argv.index("python", agent.argv.index("env"))]
     told = ("sh", "-c", 'echo "$WANDB_MODE $WANDB_API_KEY $WANDB_RUN_ID$WANDB_RESUME"')
@@ -274,8 +275,8 @@ def test_the_key_in_the_home_is_read_only_from_a_private_file(tmp_path: Path, mo
 
 def test_a_program_without_the_package_gets_no_variables_of_it_and_no_key() -> None:
     folder = launched()
-    assert "WANDB" not in " ".join(folder.plan.processes[0].argv)
-    assert folder.plan.secrets == ()
+    assert "WANDB" not in " ".join(folder.document.program.processes[0].argv)
+    assert folder.document.program.secrets == ()
     tracked = launched(requirements=["wandb==0.15.9"])
-    assert tracked.plan.secrets == ("WANDB_API_KEY",)
-    assert tracked.document()["artifacts"] == ["wandb"]
+    assert tracked.document.program.secrets == ("WANDB_API_KEY",)
+    assert tracked.document.program.artifacts == ("wandb",)

@@ -33,7 +33,9 @@ def test_the_page_names_exactly_these_launchers() -> None:
 def test_each_node_gets_a_launchers_words_with_its_own_number(name: str) -> None:
     folder = launched(nodes=3, command=LINES[name], resume="--resume {checkpoint}")
     filled = {"PORT": document.PORT, "LOGDIR": f"{folder.path}/logdir", "HOSTFILE": f"{folder.path}/hostfile"}
-    for node, (first, again) in enumerate(zip(folder.plan.processes, folder.plan.resume_processes, strict=True)):
+    for node, (first, again) in enumerate(
+        zip(folder.document.program.processes, folder.document.program.resume_processes, strict=True)
+    ):
         right = RIGHT[name]
         for word, value in {**filled, "NODE": str(node)}.items():
             right = right.replace(word, value)
@@ -44,7 +46,7 @@ def test_each_node_gets_a_launchers_words_with_its_own_number(name: str) -> None
 
 def test_the_hosts_file_is_written_on_its_node_before_the_launcher_starts(tmp_path: Path) -> None:
     folder = launched(nodes=3, command="cat {hostfile}")
-    shell, flag, line, _, hosts, slots, file, *rest = folder.plan.processes[2].argv
+    shell, flag, line, _, hosts, slots, file, *rest = folder.document.program.processes[2].argv
     assert (file, rest[-2:]) == (f"{folder.path}/hostfile.2", ["cat", file])
     here = tmp_path / "hostfile.2"
     said = subprocess.check_output([shell, flag, line, tmp_path, hosts, slots, here, "cat", here], text=True)

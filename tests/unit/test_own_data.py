@@ -108,7 +108,7 @@ def placed(tmp_path, data) -> RunFolder:
 
 def staged(run):
     """Make the data as the supervisor does; return (exit code, last line)."""
-    argv = run.document()["stage"]
+    argv = run.document.data.stage
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stdout + done.stderr
     return done.returncode, done.stdout.splitlines()[-1]
@@ -131,7 +131,7 @@ def test_a_folder_lies_whole_where_data_says_and_goes_once(tmp_path, folder):
     assert send_data([launcher], run.facts)
     assert not is_whole(run)
     assert staged(run)[0] == 0
-    words = run.plan.processes[0].argv
+    words = run.document.program.processes[0].argv
     there = words[words.index("--from") + 1]
     assert contents(there) == wanted
     assert is_whole(run)
@@ -149,7 +149,7 @@ def test_a_tar_of_this_computer_is_unpacked_with_its_folders(tmp_path, folder, m
     run = placed(tmp_path, tmp_path / "a.tar")
     send_data([Login()], run.facts)
     assert staged(run)[0] == 0
-    assert contents(f"{run.plan.data.content}/set") == contents(folder)
+    assert contents(f"{run.data.content}/set") == contents(folder)
     assert is_whole(run)
 
 
@@ -166,7 +166,7 @@ def test_data_that_the_program_has_changed_are_replaced_as_a_whole(tmp_path, fol
     run = placed(tmp_path, folder)
     send_data([Login()], run.facts)
     staged(run)
-    content = Path(run.plan.data.content)
+    content = Path(run.data.content)
     (content / "cache").write_text("of the program")
     assert is_whole(run), "what a program writes beside them is nobody's business"
     (content / "train/0/a.bin").write_bytes(b"X")
@@ -181,7 +181,7 @@ def test_data_that_change_while_they_are_sent_are_refused_in_one_sentence(tmp_pa
     (folder / "ö").write_bytes(CONTENT)
     with pytest.raises(RemoteError, match="ö has changed while it was sent, so nothing was started"):
         send_data([Login()], run.facts)
-    assert not Path(run.plan.data.folder).exists()
+    assert not Path(run.data.folder).exists()
     assert staged(run)[0] == 1
     assert not is_whole(run)
 
@@ -195,7 +195,7 @@ def test_every_kind_hears_of_the_folder_in_its_words_and_its_environment(folder,
     }
     run = launched(stack(kind, folder, **own))
     there = f"/data/data-{run.facts.data.id}/files"
-    for first, again in zip(run.plan.processes, run.plan.resume_processes, strict=True):
+    for first, again in zip(run.document.program.processes, run.document.program.resume_processes, strict=True):
         assert there in " ".join(first.argv)
         assert again.argv[-2:] == ("--again", there)
         assert first.environment["WHERE"] == f"{there}/train:{run.path}/logdir"
@@ -203,7 +203,7 @@ def test_every_kind_hears_of_the_folder_in_its_words_and_its_environment(folder,
 
 def test_the_preflight_of_mxnet_compares_the_files_in_the_folder(folder):
     run = launched(stack("mxnet", folder))
-    assert f"{run.plan.data.content}/train.rec" in run.plan.collective[0].environment.values()
+    assert f"{run.data.content}/train.rec" in run.document.program.collective[0].environment.values()
 
 
 def test_the_run_follows_the_content_of_its_data_and_not_their_path(tmp_path, folder):
@@ -212,13 +212,15 @@ def test_the_run_follows_the_content_of_its_data_and_not_their_path(tmp_path, fo
     assert run_id(launched(stack(data=tmp_path / "elsewhere"))) == before
     (folder / ".hidden").write_bytes(b"other")
     assert run_id(launched(stack(data=folder))) != before
-    assert '"data"' not in launched(stack(arguments="")).plan.files["program.json"], "a run of before keeps its id"
+    assert '"data"' not in launched(stack(arguments="")).document.program.files["program.json"], (
+        "a run of before keeps its id"
+    )
 
 
 def test_braces_of_a_program_without_data_reach_it_unchanged(folder):
-    words = launched(stack(arguments="{{data}} {dataset}")).plan.processes[0].argv
+    words = launched(stack(arguments="{{data}} {dataset}")).document.program.processes[0].argv
     assert words[-2:] == ("{{data}}", "{dataset}")
-    assert launched(stack(data=folder, arguments="{data} {{data}}")).plan.processes[0].argv[-1] == "{data}"
+    assert launched(stack(data=folder, arguments="{data} {{data}}")).document.program.processes[0].argv[-1] == "{data}"
 
 
 def refusal(data, **job):

@@ -29,7 +29,7 @@ def theirs(tmp_path: Path) -> Path:
 def made(tmp_path: Path, python: Path) -> Path:
     """Return the environment that the script makes for a run with this interpreter, in a folder of this test."""
     run = launched(on_gpus(HOROVOD | {"python": str(python)}, "another"), on_machines=True)
-    *shell, script = run.plan.make_environment
+    *shell, script = run.document.program.make_environment
     here = script.replace(run.path, str(tmp_path / "run"))
     subprocess.run([*shell, here], check=True, timeout=120)
     return tmp_path / "run" / "environment"

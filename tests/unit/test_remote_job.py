@@ -63,8 +63,8 @@ def test_a_graceful_stop_lets_a_program_that_watches_the_file_end_itself(tmp_pat
     known = here(tmp_path, container=None)
     folder = tmp_path / "runs" / "abcdef012345"
     folder.mkdir(parents=True)
-    plan = dataclasses.replace(RunFolder(known).plan, stop_grace_s=60)
-    monkeypatch.setattr(RunFolder, "plan", plan)
+    usual = RunFolder(known).document
+    monkeypatch.setattr(RunFolder, "document", usual._replace(limits=usual.limits._replace(stop_grace_s=60)))
     program = (
         f"until [ -e {folder}/stopped ]; do sleep 0.1; done; echo saved > {folder}/last; echo 0 > {folder}/exit_code"
     )

@@ -100,7 +100,7 @@ def test_the_lease_goes_with_each_submission_and_changes_no_other_step():
     values = {"microcluster:cluster": cluster, "microcluster:job": JOB, "queue:sshConfig": "~/site"}
     stack = config.parse("dev", values | {"microcluster:guard": {"lease": 30}})
     args = TrainingClusterArgs(stack, StackKeys(Owner("dev", "1f3a9c42"), "", "/key", "/rank"))
-    assert (args.decided[0].lease_minutes, args.facts.lease_minutes) == (1800, None)
+    assert (args.decided.lease_minutes, args.facts.lease_minutes) == (1800, None)
     rented = config.parse("dev", written() | {"microcluster:guard": {"lease": 30}})
     assert facts_of(rented, StackKeys(Owner("dev", "1f3a9c42"), "", "/key", "/rank")).lease_minutes is None
 
@@ -220,10 +220,9 @@ def test_a_queued_run_has_one_folder_and_nodes_without_known_addresses():
     stack = parsed()
     owner = StackKeys(Owner("slurm", "1f3a9c42"), "", "/key", "/rank")
     folder = RunFolder(replace(facts_of(stack, owner), run="00e11aabbccd"))
-    values = folder.document()
-    assert values["shared"] == f"{folder.path}/logdir"
-    assert values["ssh"][-2:] == ["batch.step", folder.path]
-    assert values["addresses"] == ["{node-0}", "{node-1}"]
+    assert folder.document.checkpoints.shared == f"{folder.path}/logdir"
+    assert folder.document.machines.ssh[-2:] == ["batch.step", folder.path]
+    assert folder.document.machines.addresses == ("{node-0}", "{node-1}")
 
 
 class Here(Site):
@@ -294,7 +293,7 @@ def test_a_repository_comes_on_the_login_host_and_the_job_finds_it(tmp_path):
     assert (Path(run.path) / "program" / "train.py").exists()
     asked = (tmp_path / "asked").read_text()
     assert f"clone --quiet --no-checkout {COMMIT['source']}" in asked and COMMIT["commit"] in asked
-    login.run(run.plan.make_environment)  # As the job does, on a node without a network.
+    login.run(run.document.program.make_environment)  # As the job does, on a node without a network.
     assert (tmp_path / "asked").read_text() == asked
 
 
@@ -319,8 +318,10 @@ def test_seawulf_tests_every_card_by_an_environment_of_ones_own():
     folder = RunFolder(
         replace(facts_of(stack, StackKeys(Owner("seawulf", "1f3a9c42"), "", "/k", "/r")), run="00e11aabbccd")
     )
-    assert folder.document()["preflight_skipped"] == "" and not any("python" in each for each in stack.cluster.modules)
+    assert folder.document.limits.preflight_skipped == "" and not any(
+        "python" in each for each in stack.cluster.modules
+    )
     made, python = stack.job.python.removesuffix("/bin/python"), f"mxnet-cu80=={stack.job.mxnet_version}"
     assert f"python3 -m venv {made} && {made}/bin/pip install numpy==1.13.3 {python}\n" in text
-    (words,) = {one.argv[-5:] for one in folder.plan.collective if one.role == "worker"}
+    (words,) = {one.argv[-5:] for one in folder.document.program.collective if one.role == "worker"}
     assert words[-2:] == ("parameter-server", str(stack.cluster.slots))

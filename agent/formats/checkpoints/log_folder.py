@@ -1,4 +1,4 @@
-"""The checkpoints in a run's log folder, in the format that ``checkpoints`` names in the specification: a module here with its ``Format``.
+"""The checkpoints in a run's log folder, in the format that ``checkpoints`` names in the run document: a module here with its ``Format``.
 
 A checkpoint is everything that belongs to one step, and is named relative to the log folder. A suspicion against one lowers its
 preference and nothing else: it is listed, copied and gone on from where there is no better one, and is never removed for it.
@@ -21,7 +21,6 @@ from agent.run.context import Run
 from agent.run.document import RunDocument
 
 UNREADABLE = 3
-NO_CHECKPOINTS = "none"  # The program writes none: a run that ends early starts over.
 TORN, WITHOUT = "torn", "without-checkpoint"
 """Why files were put aside: newer checkpoints that were not gone on from, and what lay there when there was none at all."""
 
@@ -32,11 +31,11 @@ Choice = NamedTuple("Choice", [("step", int), ("name", str), ("suspicion", str)]
 
 
 def checkpoints_of(run: RunDocument, logdir: str, folder: str = "") -> "Checkpoints":
-    """Return the checkpoints in a log folder, in the format that a run's specification names; ``folder`` has the run's records."""
-    if run.checkpoints == NO_CHECKPOINTS:
+    """Return the checkpoints in a log folder, in the format that a run document names; ``folder`` has the run's records."""
+    if run.checkpoints.format == document.NO_CHECKPOINTS:
         return Checkpoints(logdir)
-    found = importlib.import_module("agent.formats.checkpoints." + run.checkpoints).Format(
-        logdir, run.checkpoint_options
+    found = importlib.import_module("agent.formats.checkpoints." + run.checkpoints.format).Format(
+        logdir, run.checkpoints.options
     )
     found.records = folder
     return found

@@ -102,7 +102,7 @@ def compare(run: str, node: str, checkpoints: Checkpoints, there: Dict[str, Any]
 
 def own_folder(run: str, node: str) -> str:
     """Return the folder of what a node has written otherwise, below the run's folder."""
-    known = document.read(os.path.join(run, document.FILE))
+    known = document.read(os.path.join(run, document.FILE)).machines
     return os.path.join("nodes", dict(zip(known.addresses, known.names)).get(node, node), "logdir")
 
 
