@@ -39,7 +39,7 @@ def test_tunnel_and_server_share_one_connection_that_shows_only_loopbacks(tmp_pa
     assert "ExitOnForwardFailure=yes" in argv
     assert argv[-1].startswith("docker exec -i -e MICROCLUSTER_TOOL=tensorboard c python -c ")
     assert argv[-1].endswith(" /data/runs/0123456789ab/logdir 6006")
-    bare = ClusterFacts("local", "1f3a9c42", run="0123456789ab")
+    bare = ClusterFacts("local", "1f3a9c42", run="0123456789ab", job=job)
     python = "/data/runs/0123456789ab/environment/bin/python"
     started = tunnel_argv(host, [host], bare, 7007)[-1]
     assert f"env MICROCLUSTER_TOOL=tensorboard {python} -c " in started, "without a container it is the run's own"

@@ -92,7 +92,7 @@ def test_watch_shows_an_alarm_once_with_what_to_do(capsys):
 def test_watch_says_once_how_the_settled_pace_compares_and_what_the_rest_costs(capsys):
     looks = [json.loads(observation(alive=True, step=step)) for step in (40, 50, 60)]
     for look in looks:
-        look["job"]["max_steps"] = 3650
+        look["job"]["expected"]["max_steps"] = 3650
         look["events"] += [{"event": "time", "step": step, "seconds_per_step": 1.0, "t": 1.0} for step in (0, 10, 20)]
     texts = [*map(json.dumps, looks), observation(alive=False, step=29, checkpoints=(0, 30))]
     follow(*texts)

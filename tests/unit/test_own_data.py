@@ -212,9 +212,7 @@ def test_the_run_follows_the_content_of_its_data_and_not_their_path(tmp_path, fo
     assert run_id(launched(stack(data=tmp_path / "elsewhere"))) == before
     (folder / ".hidden").write_bytes(b"other")
     assert run_id(launched(stack(data=folder))) != before
-    assert '"data"' not in launched(stack(arguments="")).document.program.files["program.json"], (
-        "a run of before keeps its id"
-    )
+    assert '"data"' not in launched(stack(arguments="")).files["program.json"], "a run of before keeps its id"
 
 
 def test_braces_of_a_program_without_data_reach_it_unchanged(folder):
