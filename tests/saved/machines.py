@@ -118,9 +118,10 @@ class Machines:
         return RSH_AGENT, f"sh {self.place}/ssh"
 
     def _at_home(self, text: str) -> str:
-        """Return the specification without what takes long: an environment that is installed, and imports."""
+        """Return the document without what takes long: an environment that is installed, and imports."""
         document = json.loads(text)
-        document |= {"ssh": self._ssh[1].split(), "make_environment": None, "imports": []}
+        document["machines"]["ssh"] = self._ssh[1].split()
+        document["program"] |= {"make_environment": None, "imports": []}
         return json.dumps(document)
 
     def opened(self) -> Run:
