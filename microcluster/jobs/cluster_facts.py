@@ -17,7 +17,7 @@ from microcluster.jobs.job_section import Section
 from microcluster.jobs.kinds import section_of
 
 SSH_PORT = 4444
-"""Of the containers; what measures and what the ranks meet on lies beside it, also where there is no container."""
+"""Port of sshd in a container; the ports of measurements lie beside it, also without a container."""
 KEY_IN_HOME = re.compile(r'"key_file": ?("([^"]*)/keys/[^"/]+/id_ed25519")')
 
 
@@ -79,7 +79,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class Queue:
-    """What is asked of a site's queue.
+    """Request to a site's queue.
 
     Attributes:
         modules: environment modules that are loaded on the login host and in the job.
@@ -94,7 +94,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What planning expects of a step: seconds, of which the GPUs compute; bytes that each network card sends and receives."""
+    """Forecast of a step: seconds, seconds of computing on the GPUs, and bytes that each network card sends and receives."""
 
     seconds: float | None
     compute_s: float | None
@@ -103,7 +103,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Guard:
-    """When the supervisor stops the program by itself: at a time in UTC seconds, and after so many idle seconds."""
+    """Limits at which the supervisor stops the program: a time in UTC seconds, and idle seconds."""
 
     stop_at: float | None = None
     idle_s: float | None = None
@@ -170,7 +170,7 @@ class ClusterFacts:
 
     @property
     def owner(self) -> Owner:
-        """What all that the stack rents bears."""
+        """Owner mark of everything that the stack rents."""
         return Owner(self.label or self.stack, self.mark)
 
     def to_json(self) -> str:

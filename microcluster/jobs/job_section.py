@@ -22,7 +22,7 @@ MOST_STEPS = 10_000_000
 CHECKPOINTS_KEPT, SPARE_BYTES = 12, 10**9
 """Five regular and five best checkpoints are kept, and two are written."""
 Runtime = Literal["container", "host"]
-"""Where a run's processes run: in the training container, or on the machine itself, in an environment that the run makes there."""
+"""Place of a run's processes: the training container, or the machine itself with an environment that the run installs."""
 Sections = Mapping[str, Any]
 """The sections of a stack file as they are written, some of them filled in, none of them validated."""
 RUN_OR_REASON = re.compile(r"run|skip: [^\s][ -~]{7,199}")
@@ -44,7 +44,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a kind may make its defaults of.
+    """Facts of the cluster from which a kind derives defaults.
 
     Attributes:
         precision: in which the cluster's GPUs compute fastest.
@@ -61,7 +61,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Workload:
-    """What planning has to know of one step: whose measurements hold, and how much is computed and exchanged.
+    """Work of one step for planning: the model whose measurements hold, and how much is computed and exchanged.
 
     Attributes:
         name: the model, as the GPU's row in the catalog names it.
@@ -136,9 +136,9 @@ class Section(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
     runtimes: ClassVar[tuple[Runtime, ...]] = ("container",)
-    """Those that it can run in; which one it is follows from what the account's machines have."""
+    """Runtimes that the kind supports; the account's machines decide which one is used."""
     local_source: ClassVar[PinnedSource | None] = None
-    """What `make images` puts into the local training image beside the stand-in."""
+    """Program that `make images` adds to the local training image beside the stand-in."""
     config_file: ClassVar[str]
     """Name, in the run's folder, of the configuration that every rank reads and the report shows."""
     translator: ClassVar[ModuleType | None] = None

@@ -49,7 +49,7 @@ SOURCE = PinnedSource(
 )
 STAND_IN_FOLDER = "/opt/microcluster/stand-in"
 PROGRAM_FOLDERS = {None: "/opt/OpenSeq2Seq", STAND_IN_RELEASE: STAND_IN_FOLDER}
-"""By what trains in the local training image."""
+"""Folder of the program by the trainer of the local training image; None in every other image."""
 CONFIG_FILE = "config.py"
 CHECKPOINT_FILES = (
     "checkpoint (which one is newest), .meta (the graph), .index (where each tensor lies), .data (the weights)"
@@ -77,7 +77,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Size:
-    """What makes a Transformer big or small; lengths are in sentence pieces, batches in sentence pairs per rank."""
+    """Size of a Transformer; lengths are in sentence pieces, batches in sentence pairs per rank."""
 
     hidden: int
     layers: int
@@ -96,7 +96,7 @@ SIZES = {
     "transformer-tiny": Size(64, 1, 4, 256, 32, 32, 0.5, 100, 10, 2),
 }
 PUBLISHED_PARAMETERS = {("transformer-base", "wmt16-en-de"): 60_880_896}
-"""From the size of a published checkpoint (852.27 MB at 14 bytes each), whose runs the predictions are made of."""
+"""Parameters by the size of a published checkpoint (852.27 MB at 14 bytes each), whose runs the predictions are made of."""
 MAKING_DATA_H = (2, 3, 6)
 """Download and pieces of WMT16 took two hours in London, five in Washington and up to six elsewhere."""
 DTYPES = {"fp32": ("tf.float32", None), "mixed": ('"mixed"', "Backoff")}

@@ -11,18 +11,18 @@ from microcluster.jobs.finished_data import DataPlan
 ID_DIGITS = 8
 GB = 10**9
 LARGEST_FINISHED_BYTES = 20 * GB
-"""What a tar with finished files may have; the whole folder of WMT16 with all that nobody reads measures 13 GB."""
+"""Limit of a tar with finished files; the whole folder of WMT16 with all that nobody reads measures 13 GB."""
 MODEL, VOCABULARY = "m_common.model", "m_common.vocab"
-"""What turns sentences into pieces and back, which training does not read and translating does; and the pieces."""
+"""Model that turns sentences into pieces and back, which only translating reads; and the list of the pieces."""
 Pair = tuple[str, str]
 PIECES = (
     "--model_type=bpe",
     *("--pad_id=0", "--eos_id=1", "--bos_id=2", "--unk_id=3"),
     "--character_coverage=1.0",
 )
-"""How OpenSeq2Seq's tokenizer_wrapper.py learns its pieces, at the commit of SOURCE in this package, beside input, prefix and size."""
+"""Options with which OpenSeq2Seq's tokenizer_wrapper.py learns its pieces, at the commit of SOURCE in this package, beside input, prefix and size."""
 PINS = ("sha256", "md5", "bytes", "most_bytes")
-"""What is known of an archive beforehand changes nothing about what is made of it."""
+"""Fields of an archive that do not change the data that are made of it."""
 
 
 def data_of(name: str, disk: str, brought: str | None) -> DataPlan:

@@ -32,7 +32,7 @@ SOURCE = PinnedSource(
     stand_in=STAND_IN_RELEASE,
 )
 PROGRAM_FOLDERS = {None: "/opt/texar/examples/distributed_gpu", STAND_IN_RELEASE: "/opt/microcluster/language-model"}
-"""By what trains in the local training image."""
+"""Folder of the program by the trainer of the local training image; None in every other image."""
 SCRIPT = "lm_ptb_distributed.py"
 MODULE = "language_model"
 """The configuration's name for an import: none of the example's own modules, which lie beside the script, is called so."""
@@ -54,15 +54,15 @@ ONLY_STAND_IN = (
     "brings Texar"
 )
 LOCAL_TEXTS = ("debian-en", "debian-en-10000")
-"""For our own program, and for Texar itself."""
+"""Texts of the local training image for our own program, and for Texar itself."""
 TRAIN = "ptb.train.txt"
 FILES = (TRAIN, "ptb.valid.txt", "ptb.test.txt")
 """The names that Texar's ``ptb_reader.py`` opens; where one is missing, every rank would download it."""
 ORIGINAL_VOCABULARY = 10_000
-"""What the same program asserts of the training text, with the end of a line as a word."""
+"""Number of different words that Texar asserts of the training text, with the end of a line as a word."""
 LARGEST_BYTES = 10**9
 CORPUS = "file:///opt/microcluster/corpus"
-"""Of the local training image."""
+"""Folder of the texts in the local training image."""
 
 
 @dataclass(frozen=True)

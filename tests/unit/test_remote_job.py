@@ -100,3 +100,15 @@ def test_a_runs_word_is_kept_also_on_a_drive_and_differs_elsewhere(tmp_path):
     assert word("1", shared_mount=drive) == word("2", shared_mount=drive), "on new machines"
     (tmp_path / "a/runs/abcdef012345/word").write_text("../../..\n")
     assert job.WORD.fullmatch(word("a")), "one that is none is not believed: it becomes part of a path here"
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_nodes_and_worlds_of_a_last_attempt_are_read_in_both_forms(grouped):
+    last = {"names": ["gpu-0"], "addresses": ["10.0.0.1"], "checkpoint_options": {"worlds": [2, 4]}}
+    found = job.LAST.validate_json(json.dumps(document.grouped(last) if grouped else last))
+    assert found["machines"] == {"names": ["gpu-0"], "addresses": ["10.0.0.1"]}
+    assert found["checkpoints"] == {"options": {"worlds": [2, 4]}}
+
+
+def test_a_run_without_a_document_has_no_last_nodes():
+    assert job.LAST.validate_json("{}") == {"machines": {}, "checkpoints": {}}
