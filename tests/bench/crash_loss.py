@@ -55,8 +55,11 @@ class Life:
         self.setting, self.folder, self.chance = setting, folder, random.Random(seed)
         self.checkpoints = Format(str(folder / "logdir"))
         self.now = 0.0
-        facts = {"checkpoints": "tensorflow", "checkpoint_options": {}, "addresses": ["a", "b"], "shared": None}
-        self.spec = SimpleNamespace(watch_every_s=WATCH_EVERY_S, **facts)
+        self.spec = SimpleNamespace(
+            checkpoints=SimpleNamespace(format="tensorflow", options={}, shared=None),
+            machines=SimpleNamespace(addresses=["a", "b"]),
+            limits=SimpleNamespace(watch_every_s=WATCH_EVERY_S),
+        )
         self.reached: dict[int, float] = {}
         """Moments at which the training was at a step with a checkpoint."""
         self.whole: list[tuple[float, int]] = []
