@@ -131,10 +131,6 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield taken(request.param, folder, account.id)
 
 
-RUNS_AGAIN = pytest.mark.xfail(
-    strict=True,
-    reason="the facts on standard input name the account queue, so its two steps run again on the older run",
-)
 of_rented = pytest.mark.parametrize("project", RENTED, indirect=True)
 
 
@@ -146,13 +142,23 @@ def operations(printed: str) -> list[tuple[str, str]]:
     return [one for one in found if one[0] != "create" or not one[1].startswith(COMPONENTS)]
 
 
-@pytest.mark.parametrize("project", [*RENTED, pytest.param("queue", marks=RUNS_AGAIN)], indirect=True)
+@of_rented
 def test_an_update_changes_nothing(project):
     before = project.resources
     updated = project.run(*UP)
     assert updated.returncode == 0, updated.stdout[-3000:] + updated.stderr
     assert '"resourceChanges"' in updated.stdout and operations(updated.stdout) == []
     assert project.resources == before and project.steps == []
+
+
+@pytest.mark.parametrize("project", ["queue"], indirect=True)
+def test_an_update_runs_only_the_two_steps_that_name_the_account(project):
+    before = project.resources
+    updated = project.run(*UP)
+    assert updated.returncode == 0, updated.stdout[-3000:] + updated.stderr
+    steps = [("update", f"command:local:Command::{name}") for name in ("cluster-queue", "job-run")]
+    assert operations(updated.stdout) == steps
+    assert project.resources == before
 
 
 @of_rented

@@ -1,6 +1,7 @@
 """Looking at a run over a connection that gets lost."""
 
 import dataclasses
+import fcntl
 import json
 import os
 import subprocess
@@ -57,6 +58,21 @@ def test_a_run_folder_of_an_earlier_version_names_the_next_step(tmp_path):
     (folder / "job.json").write_text('{"run": "abcdef012345", "max_steps": 300}')
     with pytest.raises(RemoteError, match=r"another version of microcluster wrote it .*\(make up\)"):
         job.observe(Losing(0), known)
+
+
+def test_a_living_run_of_another_version_keeps_its_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(job, "wait_for_ssh", lambda host: None)
+    known = here(tmp_path, container=None)
+    folder = RunFolder(known)
+    job.place(Losing(0), folder.path, folder.texts())
+    file = tmp_path / "runs/abcdef012345/job.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 9}))
+    before = file.read_text()
+    with (file.parent / "supervisor.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert job.start_job([Losing(0)], known) == "running"
+    assert file.read_text() == before
+    assert "goes on as the version of microcluster that began it" in capsys.readouterr().err
 
 
 def test_a_graceful_stop_lets_a_program_that_watches_the_file_end_itself(tmp_path, monkeypatch):
