@@ -35,6 +35,7 @@ def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int
     try:
         return _by_pulumi(home, stack, choice, stages)
     except Stuck as why:
+        place_of(stack)  # Refuses a stack whose account nothing names; that is then the one reason.
         say(
             f"Pulumi cannot cancel stack {stack}: {why} So the account itself is asked; the next `make up` or `make down` tidies the state."
         )
