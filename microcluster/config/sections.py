@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model, model_validator
 from pydantic.alias_generators import to_camel
 
-from microcluster.accounts.registry import ACCOUNTS, account_of, name_in
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
 from microcluster.core.home import problem_of_path
 from microcluster.core.plain_text import shown
 from microcluster.jobs.cluster_facts import SSH_PORT
@@ -42,12 +42,12 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
 
-class UnknownAccount(BaseModel):
-    """The ``cluster`` section of an account that does not exist: nothing else in it can be judged."""
+class AccountName(BaseModel):
+    """Account that a ``cluster`` section names; without one that exists nothing else in it can be judged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    account: Literal[tuple(ACCOUNTS)]
+    account: Literal[tuple(ACCOUNTS)] = DEFAULT
 
 
 class Container(_Section):
@@ -127,7 +127,7 @@ def stack_file(cluster: object, job: object) -> type[StackFile]:
     return create_model(
         "StackFile",
         __base__=StackFile,
-        cluster=(account.section if account else UnknownAccount, ...),
+        cluster=(account.section if account else AccountName, ...),
         container=(None if account and account.runtime == "host" else Container, ...),
         job=(section_of(job), ...),
     )

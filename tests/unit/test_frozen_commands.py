@@ -125,6 +125,7 @@ def test_a_broken_stack_file_is_the_users_mistake_for_every_command(home, monkey
     for name, text in BROKEN.items():
         (config.STACKS / f"Pulumi.{name}.yaml").write_text(text)
         found[name] = table(("explain", "plan", "preview", "receipt", "status"), home, capsys, name)
+    assert {end["exit code"] for ends in found.values() for end in ends.values()} == {2}
     compare("texts/ends.broken-stack-file.json", as_json(found))
 
 
