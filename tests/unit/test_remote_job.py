@@ -36,7 +36,9 @@ class Losing(Host):
         return Completed(done.returncode, done.stdout, done.stderr)
 
     def output(self, argv, doing: str, silent_s: float | None = None, stdin: bytes = b"") -> Iterator[bytes]:  # noqa: ARG002
-        yield self.run(argv, stdin=os.fsdecode(stdin)).stdout.encode()
+        answer = self.run(argv, stdin=os.fsdecode(stdin)).stdout.encode()
+        if answer:
+            yield answer
 
 
 def here(folder, **changes):
