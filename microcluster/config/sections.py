@@ -50,7 +50,7 @@ class AccountName(BaseModel):
     account: Literal[tuple(ACCOUNTS)] = DEFAULT
 
 
-class Container(_Section):
+class ContainerSection(_Section):
     """The container in which the job runs on every node."""
 
     image: Annotated[
@@ -79,7 +79,7 @@ def _amount(most: int, description: str) -> Any:
     return Annotated[float, Field(strict=True, gt=0, le=most, allow_inf_nan=False, description=description)]
 
 
-class Guard(_Section):
+class GuardSection(_Section):
     """Limits of a rental, whatever the job does; each key works alone."""
 
     budget: _amount(1_000_000, "dollars that the rental may cost; started hours count whole") | None = None
@@ -102,7 +102,7 @@ class Guard(_Section):
         return {name: round(value * unit) for name, (value, unit) in limits.items() if value is not None}
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Guard":
+    def _says_something(self) -> "GuardSection":
         if not self.model_dump(exclude_unset=True, exclude_none=True):
             raise ValueError("has no keys and would guard nothing; for example lease: 30")
         return self
@@ -117,7 +117,7 @@ class StackFile(_Section):
     cluster: Any
     container: Any
     job: Any
-    guard: Guard | None = None
+    guard: GuardSection | None = None
 
 
 def stack_file(cluster: object, job: object) -> type[StackFile]:
@@ -128,6 +128,6 @@ def stack_file(cluster: object, job: object) -> type[StackFile]:
         "StackFile",
         __base__=StackFile,
         cluster=(account.section if account else AccountName, ...),
-        container=(None if account and account.runtime == "host" else Container, ...),
+        container=(None if account and account.runtime == "host" else ContainerSection, ...),
         job=(section_of(job), ...),
     )

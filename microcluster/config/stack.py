@@ -24,7 +24,7 @@ from microcluster.config.rules_and_defaults import (
     problems_of_sections,
 )
 from microcluster.config.safe_yaml import TextProblem, read
-from microcluster.config.sections import AccountName, Container, Guard, StackFile, stack_file
+from microcluster.config.sections import AccountName, ContainerSection, GuardSection, StackFile, stack_file
 from microcluster.config.validation_messages import sentence, unknown_key
 from microcluster.core.home import PUBLIC_KEY, Home, KeysError, Owner, mark_of
 from microcluster.core.plain_text import count, printable
@@ -64,7 +64,7 @@ class Stack:
 
     name: str
     cluster: ClusterSection
-    container: Container | None
+    container: ContainerSection | None
     """Settings of the container; None where the account's machines run none."""
     job: Section
     account: AccountSettings
@@ -80,7 +80,7 @@ class Stack:
     """Trainer in the local training image; None in every other one."""
     notes: tuple[str, ...] = ()
     """Sentences of the preview on the program's files, after `with_files`."""
-    guard: Guard | None = None
+    guard: GuardSection | None = None
     """Limits of the rental; None where the stack file does not say."""
 
     @property
@@ -151,11 +151,11 @@ def read_account(stack: str) -> AccountSettings:
     return _account(name, written)
 
 
-def read_guard(stack: str) -> Guard | None:
+def read_guard(stack: str) -> GuardSection | None:
     """Return the guard of a stack file, even if the rest is wrong: what is rented must come to its end."""
     values = read_values(path_of(stack))
     written = values.get(f"{NAMESPACE}:guard")
-    return None if written is None else _checked(stack, Guard, "guard", written)
+    return None if written is None else _checked(stack, GuardSection, "guard", written)
 
 
 def _checked(stack: str, model: type[Checked], name: str, written: Any) -> Checked:

@@ -62,6 +62,17 @@ def place_of(name: str) -> str:
     return ".".join(parts)
 
 
+@pytest.mark.parametrize("name", ["Account", "Container", "Guard", "Host", "Owner"])
+def test_the_product_has_one_class_of_a_name(name: str) -> None:
+    found = [file for top in ("agent", "microcluster") for file in files_with_class(name, ROOT / top)]
+    assert len(found) == 1, found
+
+
+def files_with_class(name: str, folder: Path) -> list[Path]:
+    """Return the files of a folder that define a class of that name."""
+    return [file for file in folder.rglob("*.py") if re.search(rf"^class {name}\b", file.read_text(), re.MULTILINE)]
+
+
 def test_the_table_names_every_package_and_only_what_is_there() -> None:
     named = set(MAY_IMPORT) | set().union(*MAY_IMPORT.values())
     assert {name for name in named if not place(name).exists()} == set()
