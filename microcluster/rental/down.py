@@ -152,7 +152,7 @@ def _stop_job(stack: str, stages: Stages) -> None:
 
 def _destroy(home: Home, stack: str, settings: AccountSettings, stages: Stages) -> int:
     of = account_of(settings.name)
-    usual = f"usually 20 s here, {of.cancel_takes} on {of.title}"
+    usual = f"usually 20 s here, {of.cancel_takes} in the {of.title} account"
     with stages.stage("pulumi", f"cancelling all that the stack rents ({usual})"):
         code = pulumi.run(home, "destroy", "--yes", "--skip-preview", "-s", stack)
     if code:

@@ -334,6 +334,6 @@ def _sentence(op: Operation, error: Exception) -> str:
 def _refuse_import(op: Operation, resource_id: str, inputs: Values) -> None:
     if not inputs:
         raise ProviderError(
-            f"importing {op.name} ({resource_id}): nothing is imported. 'pulumi up' takes over by its mark what this stack ordered, "
-            "and nothing else; leave it out of the state."
+            f"importing {op.name} ({resource_id}): microcluster refuses `pulumi import`. `pulumi up` takes over what bears this stack's "
+            "mark, and nothing else. Leave it out of the state."
         )
