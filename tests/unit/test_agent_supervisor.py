@@ -77,11 +77,16 @@ def test_more_steps_asked_for_while_it_runs_are_done_by_the_same_supervisor_whic
 
 
 def test_a_supervisor_that_has_just_begun_is_not_taken_for_the_attempt_before_it(folder, monkeypatch):
-    old = [{"event": "phase", "phase": "training", "t": 1.0}, {"event": "alarm", "cause": "stalled", "text": "old", "t": 2.0}]
+    old = [
+        {"event": "phase", "phase": "training", "t": 1.0},
+        {"event": "alarm", "cause": "stalled", "text": "old", "t": 2.0},
+    ]
     (folder / "progress.jsonl").write_text("".join(json.dumps(event) + "\n" for event in old))
     (folder / "phase").write_text("training")
     locks = []
-    monkeypatch.setattr(supervisor, "detach", lambda *words: locks.append(try_lock(supervisor.lock_of(str(folder)), 1.0)))
+    monkeypatch.setattr(
+        supervisor, "detach", lambda *words: locks.append(try_lock(supervisor.lock_of(str(folder)), 1.0))
+    )
     assert supervisor.start(str(folder)) == 0
     seen = judge(run_snapshot.observe(str(folder)))
     assert (seen.state, seen.phase_s) == ("preparing", 0.0)
