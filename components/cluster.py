@@ -11,11 +11,11 @@ import pulumi
 from pulumi_command import local
 
 from microcluster.config.rules_and_defaults import least_hours
-from microcluster.config.sections import Container as ContainerSection
+from microcluster.config.sections import ContainerSection
 from microcluster.config.stack import ConfigError, Stack, StackKeys
 from microcluster.core.home import Home
 from microcluster.core.key_file import KeyFileError
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Guard, Host, Prediction
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, HostFacts, MachineLimits, Prediction
 from microcluster.jobs.image import KEY_FILE, NGC, registry, registry_key, takes_key_alone
 from microcluster.jobs.run_spec import decided
 
@@ -57,7 +57,7 @@ class Node(pulumi.ComponentResource):
 
     machine: Any
     """Machine as the account's provider declares it."""
-    host: pulumi.Output[Host]
+    host: pulumi.Output[HostFacts]
     facts: pulumi.Output[ClusterFacts]
     """Facts for a step on this node alone."""
 
@@ -70,7 +70,7 @@ class Node(pulumi.ComponentResource):
         """Take its machine, whose addresses are known later."""
         self.machine = machine
         known = pulumi.Output.all(machine.id, machine.public_ip, machine.private_ip, machine.host_key)
-        self.host = known.apply(lambda values: Host(hostname, *values))
+        self.host = known.apply(lambda values: HostFacts(hostname, *values))
         self.facts = completed(replace(args.facts, container=None), hosts=(self.host,))
 
     def step(
@@ -136,7 +136,7 @@ def facts_of(stack: Stack, keys: StackKeys) -> ClusterFacts:
     return ClusterFacts(
         stack=keys.owner.stack,
         mark=keys.owner.mark,
-        hosts=tuple(Host(host, "", "", "", "") for host in stack.cluster.hostnames),
+        hosts=tuple(HostFacts(host, "", "", "", "") for host in stack.cluster.hostnames),
         key_file=keys.key_file,
         rank_key_file=keys.rank_key_file,
         account=stack.cluster.account,
@@ -151,7 +151,7 @@ def facts_of(stack: Stack, keys: StackKeys) -> ClusterFacts:
         tree=stack.tree and replace(stack.tree, left_files=0, left_bytes=0, left_names=()),
         prediction=Prediction(expected.seconds, expected.compute_s, expected.wire_bytes) if expected else None,
         # When the lease ends is known once the first machine is there.
-        guard=Guard(idle_s=stack.guard.idle * 60) if stack.guard and stack.guard.idle else None,
+        guard=MachineLimits(idle_s=stack.guard.idle * 60) if stack.guard and stack.guard.idle else None,
         # Where something is sold, its ledger writes the limits into the account.
         lease_minutes=stack.guard.in_account.get("lease_minutes") if stack.guard and of_account.get("queue") else None,
         **of_account,

@@ -79,11 +79,20 @@ E2E = Suite("e2e", "clusters of containers, up and down", 24, 60, ("-n", "3"))
 """Machines are shared by the tests of one group, see tests/e2e/conftest.py."""
 
 
+def why_no_containers() -> str | None:
+    """Return why container tests cannot run here, even after set-up, or None."""
+    if os.geteuid() != 0:
+        return "machines need root (loop devices, network namespaces)"
+    if not docker_install.answers() and docker_install.find_dockerd() is None and not Path("/usr/bin/apt-get").exists():
+        return "no Docker daemon answers, and set-up can install one on Debian and Ubuntu only"
+    return None
+
+
 def test(home: Home) -> int:
     """Run all tests that can run here; with FAST=1 the quick suites on our own Python alone."""
     fast = bool(os.environ.get("FAST"))
     others = {} if fast else other_pythons()
-    obstacle = None if fast else docker_install.why_no_containers()
+    obstacle = None if fast else why_no_containers()
     if obstacle and os.environ.get("CI"):
         raise CommandFailed(f"The container tests cannot run: {obstacle}. In CI they must: give it root and Docker.")
     suites = planned(others, fast=fast, containers=not obstacle)

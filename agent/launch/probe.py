@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from typing import Any, Dict, Iterable, Optional, Tuple
 
 from agent.machine import hash_of
@@ -37,8 +38,15 @@ SIDE, UNUSABLE = 8, "microcluster-gpu "
 BUILD_FILE, CUDA_BUILD, CUDA_LIBRARY = "python/platform/build_info.py", r"is_cuda_build\W+True", "libcublas.so"
 
 
-class World:
+class World(ABC):
     """One rank's place in a world, and a sum over all ranks by what the training will use."""
+
+    rank_variable = ""
+    """Environment variable with the rank's number."""
+
+    @abstractmethod
+    def summed(self, count: int) -> Tuple[float, Any, Any]:
+        """Return the seconds of the sum of ``count`` floats over all ranks, the sum, and what it has to be."""
 
     def versions(self) -> Dict[str, str]:
         """Return what has to be the same on every node."""

@@ -177,12 +177,12 @@ def is_cut_off(path: str) -> bool:
         return file.read() not in (b"", b"\n")
 
 
-def runtime_of(spec: RunDocument) -> "Union[Container, Host]":
+def runtime_of(spec: RunDocument) -> "Union[ContainerRuntime, HostRuntime]":
     """Return the runtime that a run document names."""
-    return {"container": Container, "host": Host}[spec.machines.runtime](spec)
+    return {"container": ContainerRuntime, "host": HostRuntime}[spec.machines.runtime](spec)
 
 
-class Container:
+class ContainerRuntime:
     """`docker exec`. From the launcher's container ssh reaches the others, and hands the run's mark on."""
 
     terminals = TERMINALS_OF_THE_MACHINE
@@ -205,7 +205,7 @@ class Container:
         return self.spec.machines.ssh + [address, line(argv)]
 
 
-class Host:
+class HostRuntime:
     """The machine itself, with the run's own environment of Python first in the path."""
 
     terminals = TERMINALS

@@ -27,7 +27,7 @@ BOOTTIME = 7  # CLOCK_BOOTTIME of linux/time.h, which Python 3.5 does not name.
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-class Guard:
+class RunLimits:
     """The limits of a run, read anew at each look: they may be moved while it is under way."""
 
     def __init__(self, run: Run) -> None:

@@ -40,5 +40,5 @@ def watch(run: Run) -> None:
 def is_wanted(run: Run) -> bool:
     """Return whether idle time is limited and no run goes on here, be it another one."""
     runs = glob.glob(os.path.join(os.path.dirname(run.folder), "*", RUN_LOCK))
-    limited = guard.Guard(run).limits().get("idle_s") and os.path.exists(run.path(document.FILE))
+    limited = guard.RunLimits(run).limits().get("idle_s") and os.path.exists(run.path(document.FILE))
     return bool(limited) and not any(map(is_locked, runs))

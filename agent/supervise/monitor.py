@@ -84,7 +84,7 @@ class Monitor:
             run.emit(dict(expected, event="prediction"))
         self.rules = health_rules.HealthRules(time.monotonic(), spec, expected)
         self.idleness = Idleness(spec)
-        self.guard = guard.Guard(run)
+        self.guard = guard.RunLimits(run)
         self.looking = threading.Thread(target=self._look_on, daemon=True)
         self.copying = threading.Thread(target=CheckpointWatch(run, self.rules, self.over).keep, daemon=True)
 

@@ -18,7 +18,7 @@ from agent.machine import parallel
 from agent.run.context import Run
 from agent.supervise import ensure_data, health_rules, resume, shared_folder
 from agent.supervise.checkpoint_watch import copy_state
-from agent.supervise.guard import Guard
+from agent.supervise.guard import RunLimits
 from agent.supervise.health_rules import SETUP, Failed, Verdict, step_failed
 
 IMPORTS_TIMEOUT_S = 300
@@ -151,7 +151,7 @@ class IdleWatch:
 
     def __init__(self, run: Run) -> None:
         self.run, self.over = run, threading.Event()
-        self.guard, self.guarded = Guard(run), None
+        self.guard, self.guarded = RunLimits(run), None
 
     def __enter__(self) -> None:
         threading.Thread(target=self._look_on, daemon=True).start()

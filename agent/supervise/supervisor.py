@@ -115,7 +115,7 @@ def supervise(folder: str) -> int:
             break
     lock.close()
     if code != TERMINATED:  # Who ends the run proves meanwhile that nothing of it is left.
-        guard.ensure_watched(folder, guard.Guard(run).limits())
+        guard.ensure_watched(folder, guard.RunLimits(run).limits())
     return code
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from microcluster.accounts.registry import ACCOUNTS, account_of
 from microcluster.config import rules_and_defaults
 from microcluster.config import stack as config
-from microcluster.config.sections import Container, Guard
+from microcluster.config.sections import ContainerSection, GuardSection
 from microcluster.config.stack import Stack
 from microcluster.core.home import Home
 from microcluster.jobs.kinds import KINDS, kind_of
@@ -72,8 +72,8 @@ def _keys() -> str:
         others = [row for row in rows if "`cluster.account`" not in row]
         text += _table(f"With `cluster.account: {name}`:", [*others, _setting(name)])
     text += ["", f"Without `cluster.account` it is `{next(iter(ACCOUNTS))}`. {TIME_SCALE}"]
-    text += _table("The container:", _rows("container", Container, _origins("v100")))
-    text += _table("The guard, a section that may be left out:", _rows("guard", Guard, {}))
+    text += _table("The container:", _rows("container", ContainerSection, _origins("v100")))
+    text += _table("The guard, a section that may be left out:", _rows("guard", GuardSection, {}))
     of_kinds = {kind: list(_rows("job", kind_of(kind), _origins(STACKS.get(kind)))) for kind in KINDS}
     shared = [row for row in of_kinds["horovod"] if all(row in rows for rows in of_kinds.values())]
     text += _table("With every `kind`:", shared)

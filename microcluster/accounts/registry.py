@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from microcluster.accounts.shared.cluster_section import Account
+    from microcluster.accounts.shared.cluster_section import AccountFacts
 
 DEFAULT = "softlayer"
 ACCOUNTS: Mapping[str, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ class AccountSettings:
         object.__setattr__(self, "name", FORMER_NAMES.get(self.name, self.name))
 
 
-def account_of(name: str | None) -> "Account":
+def account_of(name: str | None) -> "AccountFacts":
     """Return the account of that name; the names are those of ACCOUNTS and FORMER_NAMES."""
     return import_module(f"microcluster.accounts.{FORMER_NAMES.get(name, name) or DEFAULT}.section").ACCOUNT
 

@@ -1,4 +1,4 @@
-"""Whether a run waited for its network: its exposed communication, measured, derived or expected."""
+"""Seconds of a run's step that wait for the network: measured, derived or expected."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Exposed:
 
 
 def exposed(traffic: Traffic | None, link: Link) -> Exposed | None:
-    """Derive the exposed communication of a step; None where it is unknown."""
+    """Derive the seconds of a step that wait for the network; None where they are unknown."""
     volume = traffic.usual.bytes_per_step if traffic else link.ring_bytes
     if link.nodes < 2 or not link.step_s or not volume or not link.carries_mbps:
         return None
@@ -118,8 +118,8 @@ def answers(traffic: Traffic | None, link: Link) -> tuple[Answer, Answer]:
         verdict = "No"
     known_figures = figures(traffic, link)
     text = (
-        f"{verdict}: {_seconds((exposure.least, exposure.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) are exposed "
-        f"communication (derived: {exposure.how})."
+        f"{verdict}: {_seconds((exposure.least, exposure.most))} of the {link.step_s:.2f} s of a step ({least:.0%} to {most:.0%}) wait "
+        f"for the network (derived: {exposure.how})."
     )
     if exposure.rest > SLIGHT_SHARE * link.step_s:
         text += (
@@ -196,7 +196,7 @@ SHOWN = (
     (MEASURED, "peak_mbps", "at its highest", "{:.1f} Mb/s".format, "the same counters"),
     *((DERIVED, name, whole, "{:.0%}".format, "from the average above") for name, whole in SHARES.items()),
     (MEASURED, "preflight_mbps", "the link can carry", "{:.0f} Mb/s".format, "preflight, all nodes at once"),
-    (DERIVED, "exposed_s", "exposed communication in a step", _seconds, "as the answer above says"),
+    (DERIVED, "exposed_s", "a step waits for the network", _seconds, "as the answer above says"),
     (EXPECTED, "bytes_per_step", "a card moves each way in a step", _size, "the law of a flat ring"),
     (EXPECTED, "compute_s", "the GPUs compute in a step", "{:.3f} s".format, f"published runs, +-{COMPUTE_BAND:.0%}"),
     (EXPECTED, "seconds_per_step", "a step on this network", "{:.3f} s".format, "both lines above"),

@@ -254,7 +254,7 @@ def _known_link(own: Stack, gbps: float) -> LinkKind | None:
 def _refuse_unplannable(own: Stack) -> None:
     if own.cluster.rent_per_hour is None:
         raise UserMistake(
-            f"Stack {own.name}: {account_of(own.cluster.account).title} sells nothing, so there is nothing to compare."
+            f"Stack {own.name}: the {account_of(own.cluster.account).title} account sells nothing, so there is nothing to compare."
         )
     if own.job.max_steps is None:
         raise UserMistake(

@@ -12,5 +12,5 @@ def receipt(
     as_json: AsJson = False,
     show_all: Annotated[bool, Option("show all rentals, not only the last one", name="all")] = False,
 ) -> int:
-    """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is."""
+    """Print what was last rented under the stack's mark and what is still billed; exit code 1 while anything is, 3 where that is unknown."""
     return print_receipt(stack, as_json=as_json, show_all=show_all)

@@ -50,7 +50,7 @@ def _rented(stack: str, settings: AccountSettings, home: Home) -> list[str]:
     """List what may know the stack's key: all that bears its mark, what no list shows yet, and what the state says is up.
 
     Raises:
-        ProviderError: the account does not answer.
+        ProviderError: the account does not answer, or does not show its user everything.
     """
     cluster = find_cluster(stack)
     up = [f"{each.name} ({each.guest_id})" for each in cluster.hosts] if cluster else []
@@ -61,4 +61,7 @@ def _rented(stack: str, settings: AccountSettings, home: Home) -> list[str]:
     found = [each for each in account.everything() if each.owner == said.owner and each.is_alive and not each.is_kept]
     billed = [f"{row.id} ({row.host})" for row in said.charges if row.is_open and not row.is_kept]
     to_come = account.to_come(said.owner, found, settings.time_scale)
-    return [str(each) for each in found] or billed or to_come or up
+    known = [str(each) for each in found] or billed or to_come or up
+    if not known:
+        account.check_sees_all(f"looking for what knows the ssh key of stack {stack}")
+    return known

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from microcluster.command_line.command import STACK, AsJson, Option, StackName, command
 from microcluster.command_line.parts import print_json
+from microcluster.config.stack import read_file
 from microcluster.core.plain_text import say
 from microcluster.display import preflight_table
 from microcluster.planning.run_cost import Cost
@@ -19,6 +20,8 @@ def status(
 ) -> int:
     """Show the job's state and cost; with --preflight also every preflight check."""
     cluster, outcome = observed(stack)
+    if cluster is None:
+        read_file(stack)  # Refuses a broken one, with which nothing could be brought up.
     cost = cost_of(cluster) if cluster else Cost(None, None)
     if as_json:
         print_json(status_facts(stack, cluster, outcome, cost) | ({"checks": outcome.checks} if preflight else {}))

@@ -69,7 +69,7 @@ def up(
             unsaved_work.save_before_update(home, stack, choice, stages)
         log_of(stack, home).forget()  # An end that was begun is not what this person wants.
         of = account_of(known.account.name)
-        usual = f"usually 1 min here, {of.order_takes} on {of.title}"
+        usual = f"usually 1 min here, {of.order_takes} in the {of.title} account"
         with stages.stage("pulumi", f"renting and preparing what stack {stack} describes ({usual})"):
             code = _update(home, known, ends=ends)
         is_up = code == 0

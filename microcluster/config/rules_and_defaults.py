@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from microcluster.accounts.registry import account_of, name_in
-from microcluster.accounts.shared.cluster_section import Account, ClusterSection
+from microcluster.accounts.shared.cluster_section import AccountFacts, ClusterSection
 from microcluster.config.sections import StackFile
 from microcluster.config.validation_messages import unknown_key
 from microcluster.core.catalog.gpus import GPUS
@@ -93,15 +93,17 @@ def _problems_of_image(section: type[ClusterSection], cluster: Mapping[str, Any]
     return [f"container/image: {printable(image)} cannot compute on {gpu.name}: {why}; {advice}"] if why else []
 
 
-def _problems_of_runtime(account: Account, kind: type[Section] | None, written: Mapping[str, Any]) -> list[str]:
+def _problems_of_runtime(account: AccountFacts, kind: type[Section] | None, written: Mapping[str, Any]) -> list[str]:
     """Refuse a kind that cannot run on the account's machines, and a container where none runs."""
     problems = []
     if account.runtime == HOST and written.get("container") is not None:
-        problems.append(f"container: machines of {account.title} run no container; leave the section out")
+        problems.append(f"container: machines of the {account.title} account run no container; leave the section out")
     if kind and account.runtime not in kind.runtimes:
         able = ", ".join(name for name in KINDS if account.runtime in kind_of(name).runtimes)
         where = "on the machine itself" if account.runtime == HOST else "in a container"
-        problems.append(f"job/kind: {written['job']['kind']} cannot run {where}, as on {account.title}; one of {able}")
+        problems.append(
+            f"job/kind: {written['job']['kind']} cannot run {where}, as in the {account.title} account; one of {able}"
+        )
     return problems
 
 
@@ -124,7 +126,7 @@ def problems_of_budget(file: StackFile) -> list[str]:
     account, prices = account_of(file.cluster.account), file.cluster.prices
     if not account.sells:
         return [
-            f"guard/budget: nodes of {account.title} are not paid in dollars; limit node hours, for example lease: 30"
+            f"guard/budget: nodes of the {account.title} account are not paid in dollars; limit node hours, for example lease: 30"
         ]
     if prices is None:
         return []

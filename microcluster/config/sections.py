@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model, model_validator
 from pydantic.alias_generators import to_camel
 
-from microcluster.accounts.registry import ACCOUNTS, account_of, name_in
+from microcluster.accounts.registry import ACCOUNTS, DEFAULT, account_of, name_in
 from microcluster.core.home import problem_of_path
 from microcluster.core.plain_text import shown
 from microcluster.jobs.cluster_facts import SSH_PORT
@@ -42,15 +42,15 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
 
-class UnknownAccount(BaseModel):
-    """The ``cluster`` section of an account that does not exist: nothing else in it can be judged."""
+class AccountName(BaseModel):
+    """Account that a ``cluster`` section names; without one that exists nothing else in it can be judged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    account: Literal[tuple(ACCOUNTS)]
+    account: Literal[tuple(ACCOUNTS)] = DEFAULT
 
 
-class Container(_Section):
+class ContainerSection(_Section):
     """The container in which the job runs on every node."""
 
     image: Annotated[
@@ -79,7 +79,7 @@ def _amount(most: int, description: str) -> Any:
     return Annotated[float, Field(strict=True, gt=0, le=most, allow_inf_nan=False, description=description)]
 
 
-class Guard(_Section):
+class GuardSection(_Section):
     """Limits of a rental, whatever the job does; each key works alone."""
 
     budget: _amount(1_000_000, "dollars that the rental may cost; started hours count whole") | None = None
@@ -102,7 +102,7 @@ class Guard(_Section):
         return {name: round(value * unit) for name, (value, unit) in limits.items() if value is not None}
 
     @model_validator(mode="after")
-    def _says_something(self) -> "Guard":
+    def _says_something(self) -> "GuardSection":
         if not self.model_dump(exclude_unset=True, exclude_none=True):
             raise ValueError("has no keys and would guard nothing; for example lease: 30")
         return self
@@ -117,7 +117,7 @@ class StackFile(_Section):
     cluster: Any
     container: Any
     job: Any
-    guard: Guard | None = None
+    guard: GuardSection | None = None
 
 
 def stack_file(cluster: object, job: object) -> type[StackFile]:
@@ -127,7 +127,7 @@ def stack_file(cluster: object, job: object) -> type[StackFile]:
     return create_model(
         "StackFile",
         __base__=StackFile,
-        cluster=(account.section if account else UnknownAccount, ...),
-        container=(None if account and account.runtime == "host" else Container, ...),
+        cluster=(account.section if account else AccountName, ...),
+        container=(None if account and account.runtime == "host" else ContainerSection, ...),
         job=(section_of(job), ...),
     )

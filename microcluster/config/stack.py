@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from microcluster.accounts.registry import ACCOUNTS, DEFAULT, FORMER_NAMES, AccountSettings, account_of, name_in
 from microcluster.accounts.shared.cluster_section import ClusterSection
@@ -24,10 +24,10 @@ from microcluster.config.rules_and_defaults import (
     problems_of_sections,
 )
 from microcluster.config.safe_yaml import TextProblem, read
-from microcluster.config.sections import Container, Guard, StackFile, stack_file
+from microcluster.config.sections import AccountName, ContainerSection, GuardSection, StackFile, stack_file
 from microcluster.config.validation_messages import sentence, unknown_key
 from microcluster.core.home import PUBLIC_KEY, Home, KeysError, Owner, mark_of
-from microcluster.core.plain_text import count, printable, shown
+from microcluster.core.plain_text import count, printable
 from microcluster.jobs.finished_data import Data, data_of
 from microcluster.jobs.folder_tree import FolderTree
 from microcluster.jobs.image import TRAINER_FILE, is_local, local_name
@@ -41,6 +41,7 @@ TOP_LEVEL = ("config", "encryptionsalt", "encryptedkey", "secretsprovider", "env
 HASHES = "data-hashes.json"
 LONGEST_NOTE = 300
 STACKS = Path(__file__).parents[2] / "stacks"
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class ConfigError(Exception):
@@ -63,7 +64,7 @@ class Stack:
 
     name: str
     cluster: ClusterSection
-    container: Container | None
+    container: ContainerSection | None
     """Settings of the container; None where the account's machines run none."""
     job: Section
     account: AccountSettings
@@ -79,7 +80,7 @@ class Stack:
     """Trainer in the local training image; None in every other one."""
     notes: tuple[str, ...] = ()
     """Sentences of the preview on the program's files, after `with_files`."""
-    guard: Guard | None = None
+    guard: GuardSection | None = None
     """Limits of the rental; None where the stack file does not say."""
 
     @property
@@ -142,9 +143,7 @@ def read_account(stack: str) -> AccountSettings:
     """Return the account of a stack file, even if the rest is wrong: its orders must be found and cancelled."""
     values, _ = _with_names_of_today(read_values(path_of(stack)))
     cluster = values.get(f"{NAMESPACE}:cluster")
-    name = name_in(cluster)
-    if name is None:
-        raise _refusal(stack, [f"cluster/account: {shown(cluster['account'])} should be one of {', '.join(ACCOUNTS)}"])
+    name = _checked(stack, AccountName, "cluster", cluster if isinstance(cluster, Mapping) else {}).account
     written = _sections(values, name)
     problems = problems_of_account(name, written)
     if problems:
@@ -152,14 +151,19 @@ def read_account(stack: str) -> AccountSettings:
     return _account(name, written)
 
 
-def read_guard(stack: str) -> Guard | None:
+def read_guard(stack: str) -> GuardSection | None:
     """Return the guard of a stack file, even if the rest is wrong: what is rented must come to its end."""
     values = read_values(path_of(stack))
     written = values.get(f"{NAMESPACE}:guard")
+    return None if written is None else _checked(stack, GuardSection, "guard", written)
+
+
+def _checked(stack: str, model: type[Checked], name: str, written: Any) -> Checked:
+    """Return one section of a stack file, or raise ConfigError."""
     try:
-        return None if written is None else Guard.model_validate(written)
+        return model.model_validate(written)
     except ValidationError as error:
-        rows = [sentence({**one, "loc": ("guard", *one["loc"])}, StackFile) for one in error.errors()]
+        rows = [sentence({**one, "loc": (name, *one["loc"])}, StackFile) for one in error.errors()]
         raise _refusal(stack, rows) from error
 
 

@@ -31,6 +31,8 @@ def sentence(error: Any, file: type[StackFile]) -> str:
     example = field.examples[0] if field and field.examples else ""
     if error["type"] == "missing":
         return f"{path}: is required" + (f"; for example {example}" if example else "")
+    if error["type"] == "model_type":
+        return f"{path}: {shown(value)} should be a section with keys"
     if error["type"] == "value_error":
         return f"{path}: {error['ctx']['error']}"
     if error["type"] == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):

@@ -23,7 +23,7 @@ WANDB = "W&B run"
 RANK = r"rank \1: "
 """Replacement for the tag that mpirun puts before each line of a rank."""
 NOBODY_PAYS = " (emulated, nobody pays)"
-EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of {}"
+EMULATED = "emulated on this computer: nobody pays; GPU use and network speed are not those of a real {} account"
 
 
 def alarm_text(alarm: Mapping[str, Any], cost: Cost) -> str:

@@ -19,7 +19,7 @@ from microcluster.command_line.parts import SENTENCES
 from microcluster.core.home import Home
 from microcluster.core.plain_text import note
 from microcluster.guard.decision import CANCEL_S, Limits
-from microcluster.jobs.cluster_facts import Guard as MachineLimits
+from microcluster.jobs.cluster_facts import MachineLimits
 from microcluster.lifecycle import locks
 from microcluster.remote import job
 from microcluster.rental.account import account_and_owner, by_account, guarded_owner, is_another, place_of

@@ -44,7 +44,7 @@ def limits_known(stack: str, home: Home) -> Limits:
     return Limits.of_account()
 
 
-def limits_in(section: config.Guard | None) -> Limits | None:
+def limits_in(section: config.GuardSection | None) -> Limits | None:
     """Return the limits that the section of a stack file says."""
     if section is None:
         return None

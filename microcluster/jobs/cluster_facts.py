@@ -34,7 +34,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Host:
+class HostFacts:
     """One machine as SSH and MPI see it; ``host_key`` is the public line "ssh-ed25519 AAAA..."."""
 
     name: str
@@ -102,7 +102,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Guard:
+class MachineLimits:
     """Limits at which the supervisor stops the program: a time in UTC seconds, and idle seconds."""
 
     stop_at: float | None = None
@@ -138,7 +138,7 @@ class ClusterFacts:
 
     stack: str
     mark: str
-    hosts: tuple[Host, ...] = ()
+    hosts: tuple[HostFacts, ...] = ()
     user: str = "root"
     key_file: str | None = None
     rank_key_file: str | None = None
@@ -164,7 +164,7 @@ class ClusterFacts:
     run: str | None = None
     prediction: Prediction | None = None
     per_hour: float | None = None
-    guard: Guard | None = None
+    guard: MachineLimits | None = None
     lease_minutes: int | None = None
     label: str | None = None
 

@@ -122,8 +122,8 @@ def fetch_files(
 
 
 def _bring_small(host: Host, files: Sequence[RemoteFile], folder: Path) -> None:
-    """Bring small files many at a time."""
-    small = [file for file in files if file.size <= TOGETHER_BYTES and not (folder / file.local).exists()]
+    """Bring small files many at a time; `download` makes empty ones, which need no command."""
+    small = [file for file in files if 0 < file.size <= TOGETHER_BYTES and not (folder / file.local).exists()]
     _partials(folder).mkdir(exist_ok=True)
     for at in range(0, len(small), TOGETHER):
         if shutil.disk_usage(folder).free < SPARE_BYTES:

@@ -64,7 +64,7 @@ class Host:
 
     def __init__(  # noqa: PLR0913
         self,
-        facts: cluster_facts.Host,
+        facts: cluster_facts.HostFacts,
         user: str,
         key_file: str,
         *,

@@ -26,7 +26,7 @@ from agent.supervise.checkpoint_watch import COPY_TIMEOUT_S
 from microcluster.analysis.run_state import OUTCOME, Outcome, judge
 from microcluster.core.plain_text import count, note, printable
 from microcluster.core.polling import NotReadyError, wait_until
-from microcluster.jobs.cluster_facts import ClusterFacts, Guard
+from microcluster.jobs.cluster_facts import ClusterFacts, MachineLimits
 from microcluster.jobs.run_spec import RunFolder, container_disk
 from microcluster.remote import queue
 from microcluster.remote.answers import OBJECT, read_answer
@@ -310,7 +310,7 @@ def _look(launcher: Host, cluster: ClusterFacts) -> Mapping[str, Any]:
     return read_answer(OBJECT, answer, f"looking at run {cluster.run} on {launcher}")
 
 
-def set_guard(launcher: Host, cluster: ClusterFacts, guard: Guard, *, now: float | None = None) -> None:
+def set_guard(launcher: Host, cluster: ClusterFacts, guard: MachineLimits, *, now: float | None = None) -> None:
     """Give a run, also one that is under way, other limits in place of those that it was started with or given before.
 
     Args:

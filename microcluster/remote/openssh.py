@@ -56,7 +56,7 @@ class NamedHost(Host):
         Args:
             config_file: instead of the files that ssh reads by itself.
         """
-        self.facts = cluster_facts.Host(alias, alias, alias, alias, "")
+        self.facts = cluster_facts.HostFacts(alias, alias, alias, alias, "")
         self.argv = ("ssh", *(("-F", config_file) if config_file else ()))
         self._connection, self._before, self._login = None, (), None
 

@@ -35,6 +35,7 @@ def take_down(home: Home, stack: str, choice: unsaved_work.Choice = None) -> int
     try:
         return _by_pulumi(home, stack, choice, stages)
     except Stuck as why:
+        place_of(stack)  # Refuses a stack whose account nothing names; that is then the one reason.
         say(
             f"Pulumi cannot cancel stack {stack}: {why} So the account itself is asked; the next `make up` or `make down` tidies the state."
         )
@@ -151,7 +152,7 @@ def _stop_job(stack: str, stages: Stages) -> None:
 
 def _destroy(home: Home, stack: str, settings: AccountSettings, stages: Stages) -> int:
     of = account_of(settings.name)
-    usual = f"usually 20 s here, {of.cancel_takes} on {of.title}"
+    usual = f"usually 20 s here, {of.cancel_takes} in the {of.title} account"
     with stages.stage("pulumi", f"cancelling all that the stack rents ({usual})"):
         code = pulumi.run(home, "destroy", "--yes", "--skip-preview", "-s", stack)
     if code:

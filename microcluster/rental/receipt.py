@@ -1,7 +1,6 @@
 """Receipt of a stack: what was rented under its mark, by the account; needs neither state nor journal."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +10,7 @@ from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.receipt import Charge, when
 from microcluster.accounts.shared.rental import Rental
 from microcluster.accounts.shared.sweep import of_other_stacks
-from microcluster.command_line.parts import print_json
+from microcluster.command_line.parts import print_json, sentence
 from microcluster.core.home import Home
 from microcluster.core.plain_text import count, note, say
 from microcluster.display.console import show_table
@@ -20,18 +19,23 @@ from microcluster.planning.run_cost import CENT
 from microcluster.rental.account import place_of
 from microcluster.rental.holdings import Compared, differences, with_state
 from microcluster.rental.statement import keep, read_statement
-from microcluster.setup.errors import FAILED
+from microcluster.setup.errors import FAILED, UNKNOWN
 
 COLUMNS = ("item", "host", "what", "from (UTC)", "to (UTC)", "price", "cost")
 
 
 def print_receipt(stack: str, *, as_json: bool = False, show_all: bool = False) -> int:
-    """Print what was last rented under the stack's mark and what is still billed; return 1 while anything is."""
-    home = Home.of()
+    """Print what was last rented under the stack's mark and what is still billed; return 1 while anything is.
+
+    Return 3 where nothing is, and the key's user is not shown everything.
+    """
+    home, unseen = Home.of(), ""
     account, said = read_statement(stack, home)
-    with suppress(AccountError):  # What is hidden from this user has not ended.
-        account.check_sees_all(f"keeping the receipt of stack {stack}")
+    try:
+        account.check_sees_all(f"reading the receipt of stack {stack}")
         keep(home, said)
+    except AccountError as hidden:  # What this user is not shown has not ended.
+        unseen = str(hidden)
     owner, now = said.owner, said.read
     *earlier, bill = said.rentals or [Rental(now)]
     before = Rental(now, tuple(row for rental in earlier for row in rental.rows))
@@ -44,7 +48,7 @@ def print_receipt(stack: str, *, as_json: bool = False, show_all: bool = False) 
     to_come = account.to_come(owner, found, place_of(stack).settings.time_scale)
     if as_json:
         known = facts(bill, before, compared, owner.mark, account)
-        print_json({**known, "to_come": to_come, "extension": str(extension)})
+        print_json({**known, "to_come": to_come, "unseen": unseen, "extension": str(extension)})
     else:
         lines = [*_sums(bill, before, owner.mark, stack), *differences(compared, stack)]
         lines += [f"extended by {extension} beside its stack file"] if extension else []
@@ -55,7 +59,9 @@ def print_receipt(stack: str, *, as_json: bool = False, show_all: bool = False) 
         say("\n".join(lines))
     if bill.open or to_come:
         note(f"{'Still billed' if bill.open else 'Ordered and not billed yet'}. Cancel it: make down STACK={stack}")
-    return FAILED if bill.open or to_come else 0
+    if unseen:
+        note(sentence(unseen))
+    return FAILED if bill.open or to_come else UNKNOWN if unseen else 0
 
 
 def facts(bill: Rental, before: Rental, compared: Compared, mark: str, account: OpenedAccount) -> dict[str, Any]:

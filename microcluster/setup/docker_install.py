@@ -26,7 +26,7 @@ PID_FILES = {"/var/run/docker.pid": "dockerd", "/var/run/docker/containerd/conta
 def ensure(home: Home) -> None:
     """Install missing packages, and start the daemon if none answers."""
     refuse_without_root()
-    packages = wanted_packages(missing_packages(), answers=answers(), dockerd=_dockerd() is not None)
+    packages = wanted_packages(missing_packages(), answers=answers(), dockerd=find_dockerd() is not None)
     if packages:
         install(packages, f"The local stack needs {', '.join(packages)}", home)
         if REGISTRY_PACKAGE in packages:
@@ -52,15 +52,6 @@ def wanted_packages(missing: tuple[str, ...], *, answers: bool, dockerd: bool) -
     return missing if answers or dockerd else (DOCKER_PACKAGE, *missing)
 
 
-def why_no_containers() -> str | None:
-    """Return why container tests cannot run here, even after set-up, or None."""
-    if os.geteuid() != 0:
-        return "machines need root (loop devices, network namespaces)"
-    if not answers() and _dockerd() is None and not Path("/usr/bin/apt-get").exists():
-        return "no Docker daemon answers, and set-up can install one on Debian and Ubuntu only"
-    return None
-
-
 def refuse_without_root() -> None:
     """Raise unless the user is root."""
     if os.geteuid() != 0:
@@ -70,7 +61,8 @@ def refuse_without_root() -> None:
         )
 
 
-def _dockerd() -> str | None:
+def find_dockerd() -> str | None:
+    """Return the program of Docker's daemon, or None."""
     return shutil.which("dockerd", path=system_path(os.environ))
 
 
@@ -91,7 +83,7 @@ def _start(home: Home) -> None:
         drop_stale_pid(Path(path), program)
     with log.open("ab") as output:
         daemon = subprocess.Popen(
-            (_dockerd() or "dockerd",),
+            (find_dockerd() or "dockerd",),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

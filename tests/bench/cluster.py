@@ -52,7 +52,7 @@ def shell(host: Host, line: str, timeout_s: float = 600.0) -> str:
     return host.run(("sh", "-c", line), timeout_s=timeout_s).stdout
 
 
-def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int) -> cluster_facts.Host:
+def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int) -> cluster_facts.HostFacts:
     login, host = _new_key(folder / "id_ed25519"), _new_key(folder / f"host_{number}")
     given = {"ed25519_private": (folder / f"host_{number}").read_text(), "ed25519_public": host}
     spec = MachineSpec(
@@ -63,10 +63,10 @@ def _boot(account: ContainerMachines, folder: Path, number: int, port_mbps: int)
     account.restrict(spec.guest_id, Access(private_mbps=port_mbps, public_mbps=port_mbps))
     account.boot(spec)
     address = spec.public_address or ""
-    return cluster_facts.Host(spec.hostname, str(spec.guest_id), address, spec.private_address, host.strip())
+    return cluster_facts.HostFacts(spec.hostname, str(spec.guest_id), address, spec.private_address, host.strip())
 
 
-def _facts(folder: Path, facts: tuple[cluster_facts.Host, ...], port_mbps: int) -> cluster_facts.ClusterFacts:
+def _facts(folder: Path, facts: tuple[cluster_facts.HostFacts, ...], port_mbps: int) -> cluster_facts.ClusterFacts:
     write_whole(folder / "ngc_key", key_of(folder / "state"), 0o600)
     _new_key(folder / "rank_ed25519")
     base = f"{REGISTRY}:{PORT}/{NAME}"

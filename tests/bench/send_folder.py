@@ -101,7 +101,9 @@ def _sshd(scratch: Path) -> Iterator[Host]:
     )
     Path("/run/sshd").mkdir(exist_ok=True)
     server = subprocess.Popen(("/usr/sbin/sshd", "-D", "-f", scratch / "sshd_config", "-E", scratch / "sshd.log"))
-    facts = cluster_facts.Host("gpu-0", "1", "127.0.0.1", "", " ".join((scratch / "host.pub").read_text().split()[:2]))
+    facts = cluster_facts.HostFacts(
+        "gpu-0", "1", "127.0.0.1", "", " ".join((scratch / "host.pub").read_text().split()[:2])
+    )
     host = Host(facts, os.environ.get("USER", "root"), str(scratch / "mine"), port=port)
     try:
         wait_until("sshd", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, timeout_s=10)

@@ -26,7 +26,7 @@ from agent.run.queue_nodes import STOP
 from microcluster.accounts.queue import account as site
 from microcluster.core.files import write_whole
 from microcluster.core.home import Owner
-from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts, Queue
 from microcluster.jobs.torchrun import Job
 from microcluster.remote import job as remote_job
 from microcluster.remote import queue, steps
@@ -61,7 +61,7 @@ def main(verb, folder):
 class Login:
     """This computer as the login host of a site: what `Host` is elsewhere, without ssh."""
 
-    facts = Host("login", "", "127.0.0.1", "127.0.0.1", "")
+    facts = HostFacts("login", "", "127.0.0.1", "127.0.0.1", "")
     address = "127.0.0.1"
 
     def __init__(self, folder: Path) -> None:
@@ -168,7 +168,7 @@ class _Site:
         self.run_id = f"{Random(case.seed).randrange(16**12):012x}"
         job = Job(kind="torchrun", source=".", maxSteps=10, script="train.py", checkpoints=r"(?P<step>\d+)")
         facts = ClusterFacts(
-            *(STACK, MARK, (Host("gpu-0", "", "", "", ""),)),
+            *(STACK, MARK, (HostFacts("gpu-0", "", "", "", ""),)),
             queue=Queue("gpu", 1, 1, WALLTIME_S, ()),
             mount_point=str(folder / "site"),
             interface="lo",

@@ -58,7 +58,7 @@ def _settle(post: Post) -> None:
         return post(f"/rest/v3.1/SoftLayer_{place}.json", {"parameters": arguments})
 
     for domain in (f"{STACK}-{OTHER_MARK}.microcluster", f"copy-{MARK}.microcluster", "example.com"):
-        guest = ask("Virtual_Guest/createObject", _template(domain))
+        guest = ask("Virtual_Guest/createObject", guest_template(domain))
         ask(f"Virtual_Guest/{guest['id']}/setTags", ",".join(TAGS))
     notes = f"microcluster {STACK}-{OTHER_MARK}"
     key = {"key": f"{PUBLIC_KEY[:-4]}AAAA", "label": f"{STACK}-{MARK}", "notes": notes}
@@ -68,7 +68,8 @@ def _settle(post: Post) -> None:
     ask(f"Network_SecurityGroup/{made['id']}/addRules", [{"direction": "egress"}])
 
 
-def _template(domain: str) -> dict[str, Any]:
+def guest_template(domain: str) -> dict[str, Any]:
+    """Return the order of the first machine, under a domain."""
     return {
         "hostname": HOSTNAMES[0],
         "domain": domain,

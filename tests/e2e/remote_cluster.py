@@ -126,9 +126,11 @@ def machine(number: int, keys: Path) -> MachineSpec:
     )
 
 
-def facts(number: int, keys: Path) -> cluster_facts.Host:
+def facts(number: int, keys: Path) -> cluster_facts.HostFacts:
     spec, key = machine(number, keys), (keys / f"host_{number}.pub").read_text().strip()
-    return cluster_facts.Host(spec.hostname, str(spec.guest_id), spec.public_address or "", spec.private_address, key)
+    return cluster_facts.HostFacts(
+        spec.hostname, str(spec.guest_id), spec.public_address or "", spec.private_address, key
+    )
 
 
 def shell(host: Host, line: str) -> str:

@@ -1,13 +1,11 @@
 """Play guarded rentals with the person in them: `--seed 7 --case 123` one of them, `--cases 1000` as many with a seed that is printed."""
 
-import re
 import secrets
 import shutil
 import sys
-import tempfile
 import time
 from argparse import ArgumentParser
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +13,7 @@ from pathlib import Path
 from tests.chaos.accounts import AccountServer
 from tests.guarded.case import Case, Played, case_of, play
 from tests.guarded.rented import opened
-
-MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
+from tests.played_cases import by_cause, folder_in_memory
 
 TELL_EVERY = 50
 
@@ -34,7 +31,7 @@ def main(words: Sequence[str]) -> int:
     numbers = given.case or range(given.first, given.first + given.cases)
     chosen, began = [case_of(given.seed, number) for number in numbers], time.monotonic()
     print(f"seed {given.seed}: {len(chosen)} cases", flush=True)
-    kinds, failed, causes = Counter(), [], defaultdict(list)
+    kinds, failed, failures = Counter(), [], []
     with the_world() as world:
         for played, case in enumerate(chosen):
             if played % TELL_EVERY == 0:
@@ -44,14 +41,12 @@ def main(words: Sequence[str]) -> int:
             if flaws:
                 failed.append(case.number)
                 print(f"FAILED {case}\n       " + "\n       ".join(dict.fromkeys(flaws)), flush=True)
-            for flaw in set(flaws):
-                causes[re.sub(r"[\d.,-]+", "N", flaw)[:150]].append(case.number)
+            failures += [(case.number, flaw) for flaw in set(flaws)]
             if given.case:
                 print("\n".join([str(case), repr(case), *log]))
     for kind, count in sorted(kinds.items()):
         print(f"{count:5} {kind}")
-    for cause, of in sorted(causes.items(), key=lambda pair: -len(pair[1])):
-        print(f"{len(of):5} times: {cause} (cases {' '.join(map(str, of[:12]))})")
+    print(*by_cause(failures), sep="\n")
     print(f"seed {given.seed}: {len(chosen)} cases in {time.monotonic() - began:.0f} s, {len(failed)} failed: {failed}")
     return int(bool(failed))
 
@@ -59,7 +54,7 @@ def main(words: Sequence[str]) -> int:
 @contextmanager
 def the_world() -> "Iterator[World]":
     """Make what all cases share: an account's address, and another account."""
-    folder = Path(tempfile.mkdtemp(prefix="guarded-", dir=MEMORY if MEMORY.is_dir() else None))
+    folder = folder_in_memory("guarded-")
     server, elsewhere = AccountServer(), AccountServer()
     try:
         with opened(elsewhere, folder / "another") as another:

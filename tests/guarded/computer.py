@@ -32,7 +32,7 @@ from microcluster.core.home import MARK_FILE, Home
 from microcluster.core.plain_text import BY_TIMER
 from microcluster.core.ssh_key import KeyPair
 from microcluster.guard import actions, timer
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts
 from microcluster.lifecycle import pulumi, pulumi_state
 from microcluster.rental import down
 from microcluster.run import unsaved_work
@@ -169,7 +169,9 @@ class Computer:
 
     def write_state(self) -> None:
         """Write Pulumi's state of a stack that is up."""
-        hosts = tuple(Host(f"gpu-{number}", str(each), "", "", "") for number, each in enumerate(self.account.ordered))
+        hosts = tuple(
+            HostFacts(f"gpu-{number}", str(each), "", "", "") for number, each in enumerate(self.account.ordered)
+        )
         facts = ClusterFacts(STACK, MARK, hosts, account_config_file=str(self.key)).to_json()
         urn, of = f"urn:pulumi:{self.stack}::microcluster::", "softlayer:index:"
         stack = {"urn": f"{urn}pulumi:pulumi:Stack::microcluster-{STACK}", "type": "pulumi:pulumi:Stack"}

@@ -23,7 +23,7 @@ from microcluster.accounts.shared.account import Terms
 from microcluster.accounts.softlayer.account import claim_notes
 from microcluster.core.home import Owner
 from tests.chaos.accounts import AccountServer, Rented
-from tests.chaos.softlayer import MARK, _template
+from tests.chaos.softlayer import MARK, guest_template
 
 STACK, COPIED = "test", "copied"
 OWNER = Owner(STACK, MARK)
@@ -56,7 +56,7 @@ class Account:
     def __post_init__(self) -> None:
         self.api = SoftLayer(self.rented.account)
         self.key = Credentials("local", self.rented.account.settings.api_key)
-        self.call("Virtual_Guest", "createObject", _template(f"{COPIED}-{MARK}.microcluster"))
+        self.call("Virtual_Guest", "createObject", guest_template(f"{COPIED}-{MARK}.microcluster"))
         self.strangers = self._of_others()
 
     @property
@@ -94,7 +94,7 @@ class Account:
             key = {"key": f"ssh-ed25519 {base64.b64encode(blob).decode()}", "label": str(OWNER), "notes": notes}
             self.call("Security_Ssh_Key", "createObject", key)
         for rank in range(nodes):
-            template = _template(OWNER.domain) | {"hostname": f"gpu-{rank}"}
+            template = guest_template(OWNER.domain) | {"hostname": f"gpu-{rank}"}
             self.ordered.append(self.call("Virtual_Guest", "createObject", template)["id"])
 
     def limit(self, budget: Decimal, *, named: bool) -> None:

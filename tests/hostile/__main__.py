@@ -3,11 +3,9 @@
 import gc
 import json
 import os
-import re
 import secrets
 import shutil
 import sys
-import tempfile
 import time
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
@@ -22,11 +20,11 @@ from tests.hostile.commands import COMMANDS, Case, case_of
 from tests.hostile.stage import Result, World, play
 from tests.hostile.truth import Truth, facts_below, write_fetched, write_run
 from tests.integration.conftest import AccountEmulator
+from tests.played_cases import by_cause, folder_in_memory
 
 AT_ONCE = 6
 """Most cases wait."""
 ACCOUNT = {"clock_rate": 1, "provisioning_s": 1, "reclaim_s": 0.5, "instance_limit": 5000}
-MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 
 
 def main(words: Sequence[str]) -> int:
@@ -51,8 +49,6 @@ def main(words: Sequence[str]) -> int:
         cases = [case for case in cases if case.command.name.startswith(given.command)]
     if given.kind:
         cases = [case for case in cases if case.attack and case.attack.kind == given.kind]
-    if given.kind:
-        cases = [case for case in cases if case.attack and case.attack.kind == given.kind]
     print(f"seed {given.seed}: {len(cases)} cases", flush=True)
     began = time.monotonic()
     found = {}
@@ -67,7 +63,8 @@ def main(words: Sequence[str]) -> int:
     if given.facts:
         given.facts.write_text(json.dumps([{"case": str(case), **vars(result)} for case, result in found.items()]))
     print("\n".join(table(found)))
-    print("\n".join(causes(found)))
+    failures = [(case.number, failure) for case, result in found.items() for failure in result.failures]
+    print("\n".join(by_cause((number, failure.partition(". This is a mistake")[0]) for number, failure in failures)))
     failed = [case.number for case, result in found.items() if result.failures]
     print(f"seed {given.seed}: {len(cases)} cases in {time.monotonic() - began:.0f} s, {len(failed)} failed: {failed}")
     return int(bool(failed))
@@ -92,19 +89,6 @@ def table(found: Mapping[Case, Result]) -> list[str]:
     return lines
 
 
-def causes(found: Mapping[Case, Result]) -> list[str]:
-    """Return how often each failure is, with its cases; what differs in numbers and names only counts as one."""
-    cases: dict[str, list[int]] = defaultdict(list)
-    for case, result in found.items():
-        for failure in result.failures:
-            short = failure.partition(". This is a mistake")[0]
-            cases[re.sub(r"\d[\d,.]*|'[^']*'", "N", short)[:150]].append(case.number)
-    lines = sorted(cases.items(), key=lambda pair: -len(pair[1]))
-    return [
-        f"{len(numbers):>4} times: {failure} (cases {' '.join(map(str, numbers[:8]))})" for failure, numbers in lines
-    ]
-
-
 @contextmanager
 def the_world(keep: Path | None) -> Iterator[tuple[World, Path]]:
     """Make what all cases share, in memory where there is room for it."""
@@ -115,7 +99,7 @@ def the_world(keep: Path | None) -> Iterator[tuple[World, Path]]:
             import_module(f"microcluster.{package}.{module.name}")
     for name in ("microcluster.accounts.softlayer.account", "microcluster.accounts.queue.account", "fabric.main"):
         import_module(name)
-    folder = keep or Path(tempfile.mkdtemp(prefix="hostile-", dir=MEMORY if MEMORY.is_dir() else None))
+    folder = keep or folder_in_memory("hostile-")
     try:
         facts = facts_below(folder / "machines" / "data")
         write_run(facts)

@@ -17,7 +17,7 @@ import paramiko
 
 from microcluster.core.home import owner_mark
 from microcluster.core.ssh_key import KeyPair
-from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts, Queue
 from tests.hostile import driver
 from tests.hostile.account import Rent
 from tests.hostile.checks import Seen, changes, reserved, snapshot, words
@@ -142,7 +142,7 @@ class Stage:
     def facts(self) -> ClusterFacts:
         """Return the facts of this case's cluster."""
         hosts = tuple(
-            Host(
+            HostFacts(
                 f"gpu-{number}",
                 self.guests[number],
                 ADDRESSES[number],

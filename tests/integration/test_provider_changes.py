@@ -1,4 +1,4 @@
-"""Changes in place, drift, vanished resources, and orders that wait for a person; nothing is imported."""
+"""Changes in place, drift, vanished resources, and orders that wait for a person; imports are refused."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_refresh_reports_drift_and_up_reverts_it(driver, onlooker):
 @pytest.mark.parametrize("kind", ["Ledger", "SshKey", "SecurityGroup", "VirtualGuest"])
 def test_nothing_is_imported_as_an_up_takes_over_what_bears_the_mark(driver, onlooker, kind):
     ordered = onlooker.order("gpu-0")
-    with pytest.raises(Failed, match=r"importing x \(.*nothing is imported. 'pulumi up' takes over by its mark"):
+    with pytest.raises(Failed, match=r"importing x \(.*microcluster refuses `pulumi import`. `pulumi up` takes over"):
         driver.read(Resource(kind, "x", ordered, {}, {}))
 
 

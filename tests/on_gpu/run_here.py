@@ -17,7 +17,7 @@ from agent.kill_run import NO_CONTAINER
 from agent.nodes.node_facts import address_or_none
 from microcluster.analysis.failure_hints import next_step
 from microcluster.analysis.run_state import judge
-from microcluster.jobs.cluster_facts import ClusterFacts, Guard, Host, SourceFile
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts, MachineLimits, SourceFile
 from microcluster.jobs.kinds import section_of
 from microcluster.jobs.run_spec import RunFolder, decided
 
@@ -59,14 +59,14 @@ class RunHere:
         facts = ClusterFacts(
             stack="on-gpu",
             mark="00000000",
-            hosts=(Host(NODE, "here", "", address_or_none(name), ""),),
+            hosts=(HostFacts(NODE, "here", "", address_or_none(name), ""),),
             interface=name,
             slots=slots,
             gpu=gpu,
             mount_point=WORK,
             job=section_of(section).model_validate(section),
             texts=texts,
-            guard=Guard(idle_s=idle_s) if idle_s else None,
+            guard=MachineLimits(idle_s=idle_s) if idle_s else None,
         )
         self.facts = decided(facts)
         self.planned = RunFolder(self.facts, word=WORD)

@@ -1,20 +1,17 @@
 """Play runs of strangers' programs, fetch them and look for lost bytes: `--seed 7 --case 12` one of them, `--cases 500` with a seed that is printed."""
 
-import re
 import secrets
 import shutil
 import sys
-import tempfile
 import time
 from argparse import ArgumentParser
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
+from tests.played_cases import by_cause, folder_in_memory
 from tests.saved.case import Case, Played, case_of, play
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
 TELL_EVERY = 50
 
 
@@ -30,20 +27,18 @@ def main(words: Sequence[str]) -> int:
     given = parser.parse_args(words)
     cases, began = [case_of(given.seed, number) for number in given.case or range(given.cases)], time.monotonic()
     print(f"seed {given.seed}: {len(cases)} cases", flush=True)
-    counts, failed, causes = Counter(), [], defaultdict(list)
+    counts, failed, failures = Counter(), [], []
     for number, (case, played) in enumerate(all_played(cases, given.processes), 1):
         counts.update(played.counts)
         if played.flaws:
             failed.append(case.number)
             print(f"FAILED {case}\n       " + "\n       ".join(dict.fromkeys(played.flaws)), flush=True)
-        for flaw in set(played.flaws):
-            causes[re.sub(r"[\d.,-]+", "N", flaw)[:110]].append(case.number)
+        failures += [(case.number, flaw) for flaw in set(played.flaws)]
         if given.case:
             print("\n".join([repr(case), *played.log]))
         if number % TELL_EVERY == 0:
             print(f"{number} played in {time.monotonic() - began:.0f} s", flush=True)
-    for cause, of in sorted(causes.items(), key=lambda pair: -len(pair[1])):
-        print(f"{len(of):5} times: {cause} (cases {' '.join(map(str, of[:12]))})")
+    print("\n".join(by_cause(failures)))
     print("; ".join(f"{name}: {count:,}" for name, count in counts.items()))
     print(f"seed {given.seed}: {len(cases)} cases in {time.monotonic() - began:.0f} s, {len(failed)} failed: {failed}")
     return int(bool(failed))
@@ -57,7 +52,7 @@ def all_played(cases: Sequence[Case], processes: int) -> Iterator[tuple[Case, Pl
 
 def played_apart(case: Case) -> Played:
     """Play a case in a folder that is removed afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="saved-", dir=MEMORY if MEMORY.is_dir() else None))
+    folder = folder_in_memory("saved-")
     try:
         return play(case, folder)
     finally:

@@ -21,8 +21,7 @@ from agent.run.context import ENTER, Run
 from components.cluster import facts_of
 from microcluster.config import stack as config
 from microcluster.core.home import Owner
-from microcluster.jobs.cluster_facts import ClusterFacts
-from microcluster.jobs.cluster_facts import Host as HostFacts
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts
 from microcluster.jobs.mpirun import RSH_AGENT
 from microcluster.jobs.run_spec import RunFolder, decided
 from microcluster.remote.connection import command_bytes

@@ -12,7 +12,7 @@ from microcluster.remote.errors import CommandError, Completed
 from microcluster.remote.host import Host
 from microcluster.remote.training_image import RECEIVE
 
-FACTS = cluster_facts.Host("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
+FACTS = cluster_facts.HostFacts("gpu-0", "101", "198.51.100.7", "10.112.7.2", "ssh-ed25519 AAAA")
 GIB = 1024**3
 
 
@@ -47,7 +47,7 @@ class FakeMachine(Host):
     containers: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
-    facts: cluster_facts.Host = FACTS
+    facts: cluster_facts.HostFacts = FACTS
     network: "dict[str, FakeMachine]" = field(default_factory=dict)
     build_ends: tuple[int, str] = (0, "Successfully built")
     way_ends: int = 0

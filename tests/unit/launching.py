@@ -7,7 +7,7 @@ from typing import Any
 from components.cluster import facts_of
 from microcluster.config import stack as config
 from microcluster.core.home import Owner
-from microcluster.jobs.cluster_facts import Host
+from microcluster.jobs.cluster_facts import HostFacts
 from microcluster.jobs.openseq2seq import Job
 from microcluster.jobs.run_spec import RunFolder, decided
 
@@ -18,7 +18,8 @@ def launched(stack: config.Stack, *, on_machines: bool = False, first: int = 1, 
     """Return the folder of run abcdef012345 on nodes from 10.0.0.FIRST on."""
     facts = decided(facts_of(config.with_files(stack), OWNER))
     hosts = tuple(
-        Host(host.name, "1", "198.51.100.1", f"10.0.0.{first + number}", "k") for number, host in enumerate(facts.hosts)
+        HostFacts(host.name, "1", "198.51.100.1", f"10.0.0.{first + number}", "k")
+        for number, host in enumerate(facts.hosts)
     )
     made = {"hosts": hosts, "run": "abcdef012345", **({"container": None} if on_machines else {}), **changes}
     return RunFolder(replace(facts, **made))

@@ -42,7 +42,7 @@ def test_every_account_has_a_provider_a_component_an_emulator_and_withheld_secre
 
 
 def test_an_account_that_does_not_exist_is_refused_with_those_that_do(tmp_path, monkeypatch) -> None:
-    wanted = "cluster/account: 'softlayr' should be .*softlayer.*paperspace.*queue"
+    wanted = "cluster/account: 'softlayr' should be 'softlayer', 'paperspace' or 'queue'"
     with pytest.raises(ConfigError, match=wanted):
         config.parse("dev", written(cluster__account="softlayr"))
     with pytest.raises(ConfigError, match="other:configFile: unknown key"):

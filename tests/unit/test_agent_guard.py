@@ -65,7 +65,7 @@ def clocks(monkeypatch):
 
 def guard_of(folder, stop_at=None, idle_s=None):
     given = {"stop_at": stop_at, "idle_s": idle_s}
-    return guard.Guard(SimpleNamespace(path=lambda name: str(folder / name), spec=sample_spec.parsed(guard=given)))
+    return guard.RunLimits(SimpleNamespace(path=lambda name: str(folder / name), spec=sample_spec.parsed(guard=given)))
 
 
 def extend(folder, stop_at, left_s, idle_s=None):
@@ -74,7 +74,7 @@ def extend(folder, stop_at, left_s, idle_s=None):
 
 def test_a_run_without_a_guard_is_never_stopped(tmp_path, clocks):
     run = SimpleNamespace(path=lambda name: str(tmp_path / name), spec=sample_spec.parsed())
-    watched = guard.Guard(run)
+    watched = guard.RunLimits(run)
     clocks.pass_by(1e6)
     assert watched.verdict(idle_s=1e6, armed=True) is None
 

@@ -48,6 +48,36 @@ def test_every_function_of_the_agent_is_typed(file: Path) -> None:
     assert untyped == []
 
 
+def of_self(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    """Return the names that a piece of code reads or writes of its object."""
+    found = (one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.ctx, context))
+    return {one.attr for one in found if getattr(one.value, "id", "") == "self"}
+
+
+def declared(name: str, classes: dict[str, ast.ClassDef]) -> set[str] | None:
+    """Return the names that a class and its bases declare; None where a base is of another file."""
+    if name in ("ABC", "object", "Exception"):
+        return set()
+    if name not in classes:
+        return None
+    one = classes[name]
+    inherited = [declared(ast.unparse(base), classes) for base in one.bases]
+    if None in inherited:
+        return None
+    targets = {ast.unparse(each) for line in one.body if isinstance(line, ast.Assign) for each in line.targets}
+    return (
+        of_self(one, ast.Store) | {line.name for line in one.body if hasattr(line, "name")} | targets.union(*inherited)
+    )
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(AGENT)))
+def test_a_class_declares_what_its_methods_use(file: Path) -> None:
+    classes = {one.name: one for one in ast.walk(ast.parse(file.read_text())) if isinstance(one, ast.ClassDef)}
+    for name, one in classes.items():
+        known = declared(name, classes)
+        assert known is None or of_self(one, ast.Load) <= known, name
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(AGENT)))
 def test_types_are_those_that_python_3_5_knows(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text())):

@@ -18,7 +18,7 @@ def test_the_historic_run_waited_two_thirds_of_every_step() -> None:
     found = bottleneck.exposed(SEEN, HISTORIC)
     assert (found.least, found.most) == (pytest.approx(1.08, abs=0.01), pytest.approx(1.20, abs=0.01))
     verdict, relation = (one.answer for one in bottleneck.answers(SEEN, HISTORIC))
-    assert verdict.startswith("Yes: 1.08 to 1.20 s of the 1.73 s of a step (62% to 69%) are exposed communication")
+    assert verdict.startswith("Yes: 1.08 to 1.20 s of the 1.73 s of a step (62% to 69%) wait for the network")
     assert relation.startswith("Measured: each card moved 366 MB each way in a step")
     assert "by the ring's law 365 MB are expected" in relation
     assert relation.endswith("On the link alone these bytes take 1.56 s; a step takes 1.73 s.")

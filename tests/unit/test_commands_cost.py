@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from command_samples import CLUSTER, COST
+from command_samples import CLUSTER, COST, EmptyAccount
 
-from microcluster.accounts.shared.account import Account, Extension, Identity, Resource
+from microcluster.accounts.shared.account import Resource
 from microcluster.accounts.shared.errors import AccountError
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.receipt import Charge
@@ -21,33 +21,16 @@ from microcluster.run import cluster as run_cluster
 from microcluster.setup.errors import CommandFailed, UserMistake
 
 
-class Failing(Account):
+class Failing(EmptyAccount):
     """An account whose API fails once it is open; ``listed`` are the charges that its lists show all the same."""
-
-    machine = "guest"
 
     def __init__(self, listed=None):
         self.listed = listed
-
-    def whoami(self):
-        return Identity("1", "", "somebody", "https://api.test")
 
     def charges(self, owner, known=(), *, exact=True):
         if exact or self.listed is None:
             raise ApiError("calling Account::getAllTopLevelBillingItems", "500", "a bad day")
         return self.listed
-
-    def resources(self, owner=None, kind=None):
-        return []
-
-    def end(self, resource):
-        return None
-
-    def extension(self, owner, new=None):
-        return new or Extension()
-
-    def terms(self, owner, new=None):
-        return new
 
 
 def opened(listed=None):

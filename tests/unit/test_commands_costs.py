@@ -132,11 +132,13 @@ def test_a_receipt_that_may_not_see_all_changes_no_kept_one(folder, monkeypatch,
         raise AccountError(f"{doing}: some may be billed unseen")
 
     keep(home_at(folder), said(charge("9", 0, None, "9"), hours=3))
-    nothing = {"everything": tuple, "to_come": lambda *_: ["some may be billed unseen"], "check_sees_all": refuse}
+    nothing = {"everything": tuple, "to_come": lambda *_: [], "check_sees_all": refuse}
     blind = SimpleNamespace(**nothing, is_emulated=False, identity=answering().identity)
     monkeypatch.setattr(receipts, "read_statement", lambda *_: (blind, said()))
     monkeypatch.setattr(receipts, "place_of", lambda stack: Place(AccountSettings("softlayer"), MINE))
-    assert receipts.print_receipt("v100") == 1
+    assert receipts.print_receipt("v100") == 3
+    told = capsys.readouterr().err
+    assert "Reading the receipt of stack v100: some may be billed unseen" in told and "not billed yet" not in told
     assert kept(home_at(folder))[0].charges[0].is_open
 
 

@@ -22,7 +22,7 @@ from microcluster.accounts.shared.errors import AccountError
 from microcluster.command_line import parts
 from microcluster.commands import up
 from microcluster.config import stack as config
-from microcluster.config.sections import Guard
+from microcluster.config.sections import GuardSection
 from microcluster.core.catalog.billing_rules import Rate
 from microcluster.core.home import Home
 from microcluster.guard import actions, installed, watching
@@ -41,7 +41,7 @@ from microcluster.setup.progress import Stages
 
 PRICE = Decimal("8.99")
 KNOWN = config.read_file("v100")
-GUARDED = replace(KNOWN, guard=Guard(lease=30))
+GUARDED = replace(KNOWN, guard=GuardSection(lease=30))
 NAMES = {stop_run: "stop", resume_watched: "resume", follow_run: "watch", report_run: "report"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from microcluster.config import stack as config
-from microcluster.config.sections import Guard
+from microcluster.config.sections import GuardSection
 from microcluster.core import stack_keys
 from microcluster.core.home import Home
 from microcluster.guard import installed
@@ -21,7 +21,7 @@ CRONS = "a line of cron, marked `# microcluster-guard-v100-1a2b3c4d`"
 GONE = f"{CRONS}, which can no longer run: /left/.venv/bin/fab is gone"
 
 
-GUARDED = dataclasses.replace(config.read_file("v100"), guard=Guard(lease=30))
+GUARDED = dataclasses.replace(config.read_file("v100"), guard=GuardSection(lease=30))
 
 
 @dataclass

@@ -60,7 +60,7 @@ def test_each_key_of_the_guard_is_allowed_alone(key: str, value: Any) -> None:
         ({"budgets": 5}, "guard/budgets: unknown key; did you mean 'budget'?"),
         ({}, "guard: has no keys and would guard nothing; for example lease: 30"),
         (None, "guard: has no keys and would guard nothing; for example lease: 30"),
-        (30, "guard: 30 should be a valid dictionary or instance of Guard"),
+        (30, "guard: 30 should be a section with keys"),
     ],
 )
 def test_a_guard_that_is_wrong_is_refused_with_its_path(guard: Any, path: str) -> None:
@@ -81,7 +81,7 @@ def test_the_smallest_budget_pays_preparation_data_an_hours_training_and_the_res
 def test_a_queue_is_limited_in_node_hours_and_not_in_dollars() -> None:
     assert guarded({"lease": 30}, QUEUE).lease == 30
     (found,) = problems({"budget": 30}, QUEUE)
-    assert found.startswith("guard/budget: nodes of PBS are not paid in dollars; limit node hours")
+    assert found.startswith("guard/budget: nodes of the queue account are not paid in dollars; limit node hours")
 
 
 def test_before_the_order_the_guard_says_when_it_ends_at_the_latest(capsys) -> None:

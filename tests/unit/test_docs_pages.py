@@ -12,7 +12,7 @@ from docs.tools import pages
 from emulator.softlayer.settings import Settings
 from microcluster.analysis import failure_hints
 from microcluster.config import stack as config
-from microcluster.config.sections import Guard
+from microcluster.config.sections import GuardSection
 from microcluster.core.catalog.gpus import GPUS
 from microcluster.planning.prediction import TrainingSetup, predict
 from microcluster.planning.recorded_runs import link_kinds
@@ -159,7 +159,7 @@ def test_the_pages_of_seawulf_show_its_stack_file(page: str, section: str) -> No
 def test_the_page_on_bills_shows_every_key_of_the_guard() -> None:
     [shown] = re.findall(r"^```yaml\n(.*?)^```", BILLS.read_text(), re.MULTILINE | re.DOTALL)
     guard = yaml.safe_load(shown)["microcluster:guard"]
-    assert Guard.model_validate(guard) and set(guard) == set(Guard.model_json_schema()["properties"])
+    assert GuardSection.model_validate(guard) and set(guard) == set(GuardSection.model_json_schema()["properties"])
 
 
 def test_the_glossary_has_the_words_of_pages_and_screens_in_order() -> None:

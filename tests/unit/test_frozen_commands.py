@@ -16,7 +16,7 @@ from microcluster.config import stack as config
 from tests.chaos.accounts import AccountServer
 from tests.chaos.market import Post
 from tests.chaos.paperspace import MARK, PAPERSPACE, PUBLIC_KEY
-from tests.chaos.softlayer import SIZE, SOFTLAYER
+from tests.chaos.softlayer import SOFTLAYER, guest_template
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = fabfile.commands(tuple(fabfile.MODULES))
@@ -41,6 +41,11 @@ DIFFERING = (
     ("ACCOUNT", r"(?<=account )\d{6}"),
     ("AGE", r"(?<=UTC )\([0-9a-z ]+\)"),
 )
+KEY_FILES = {
+    "refused-key": ("(?m)^api_key = .*", "api_key = another"),
+    "no-rights": ("(?m)^username = .*", "username = limited"),
+}
+"""Line of the account's key file that a situation changes."""
 DRAWN = ((r" {2,}", " "), (r"━+", "━"), (r"─+", "─"))
 """The width of a table follows what stands in it."""
 
@@ -125,19 +130,20 @@ def test_a_broken_stack_file_is_the_users_mistake_for_every_command(home, monkey
     for name, text in BROKEN.items():
         (config.STACKS / f"Pulumi.{name}.yaml").write_text(text)
         found[name] = table(("explain", "plan", "preview", "receipt", "status"), home, capsys, name)
+    assert {end["exit code"] for ends in found.values() for end in ends.values()} == {2}
     compare("texts/ends.broken-stack-file.json", as_json(found))
 
 
-@pytest.mark.parametrize("situation", ["empty-account", "refused-key", "rented"])
+@pytest.mark.parametrize("situation", ["empty-account", "refused-key", "rented", "no-rights"])
 def test_an_emulated_account_ends_each_command_that_asks_it_as_before(situation, home, capsys) -> None:
     give_keys(home, "local")
     server = AccountServer()
     market = replace(SOFTLAYER, settle=rent if situation == "rented" else lambda post: None)
     try:
-        with server.opened(home / "emulator", market, **QUICK):
-            if situation == "refused-key":
+        with server.opened(home / "emulator", market, **QUICK, restricted_user="limited"):
+            if situation in KEY_FILES:
                 file = home / "emulator" / "softlayer.conf"
-                file.write_text(re.sub("(?m)^api_key = .*", "api_key = another", file.read_text()))
+                file.write_text(re.sub(*KEY_FILES[situation], file.read_text()))
             found = table(OF_THE_ACCOUNT, home, capsys, "local")
     finally:
         server.close()
@@ -153,15 +159,5 @@ def give_keys(home: Path, stack: str) -> None:
 
 def rent(post: Post) -> None:
     """Order a guest with the mark of the stack."""
-    guest = {
-        "hostname": "gpu-0",
-        "domain": f"local-{MARK}.microcluster",
-        "datacenter": {"name": SIZE["datacenter"]},
-        "hourlyBillingFlag": True,
-        "localDiskFlag": False,
-        "supplementalCreateObjectOptions": {"flavorKeyName": SIZE["flavor"]},
-        "operatingSystemReferenceCode": SIZE["os"],
-        "blockDevices": [{"device": "2", "diskImage": {"capacity": 100}}],
-        "networkComponents": [{"maxSpeed": 1000}],
-    }
+    guest = guest_template(f"local-{MARK}.microcluster")
     post("/rest/v3.1/SoftLayer_Virtual_Guest/createObject.json", {"parameters": [guest]})

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command_samples import CLUSTER, RUNNING
+from command_samples import CLUSTER, RUNNING, EmptyAccount
 from played_guard import charge as billed
 from pydantic_core import from_json, to_json
 
 from microcluster.accounts.paperspace import bills, catalog
 from microcluster.accounts.registry import AccountSettings
-from microcluster.accounts.shared.account import Account, Extension, Identity, Resource
+from microcluster.accounts.shared.account import Resource
 from microcluster.accounts.shared.journal import Journal
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.rental import Rental
@@ -44,33 +44,19 @@ def charge(opened, closed=None, so_far=4, **more):
     return billed(opened, opened, closed=closed, so_far=Decimal(so_far), **more)
 
 
-class Played(Account):
+class Played(EmptyAccount):
     """An account with these charges, whose clock this computer's is ahead of."""
-
-    machine = "guest"
 
     def __init__(self, *charges, ahead_s=0.0, waiting=()):
         self.rows, self.ahead_s, self.waiting = charges, ahead_s, waiting
 
     clock_ahead_s = property(lambda self: self.ahead_s)
 
-    def whoami(self):
-        return Identity("1", "", "somebody", "https://api.test")
-
     def charges(self, owner, known=(), *, exact=True):
         return self.rows
 
     def resources(self, owner=None, kind=None):
         return self.waiting
-
-    def end(self, resource):
-        return None
-
-    def extension(self, owner, new=None):
-        return new or Extension()
-
-    def terms(self, owner, new=None):
-        return new
 
 
 @pytest.fixture

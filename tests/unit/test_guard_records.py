@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from played_guard import BEGAN, World, guard
+from test_provider_check_and_diff import LEDGER
 
 from microcluster.accounts.paperspace import views
 from microcluster.accounts.shared.account import Claim, Extension, Market, Terms
@@ -15,6 +16,7 @@ from microcluster.accounts.shared.api_calls import Wire
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.accounts.shared.resource import _check_budget
 from microcluster.accounts.softlayer.account import _claim_of, claim_notes
+from microcluster.accounts.softlayer.ledger import Ledgers
 from microcluster.core.home import Owner, owner_in_notes
 from microcluster.guard.decision import Begun, Limits
 from microcluster.guard.records import GuardLog
@@ -103,3 +105,30 @@ def test_a_budget_that_does_not_carry_a_run_by_the_accounts_own_price_is_refused
         _check_budget(spec, price)
     _check_budget(SimpleNamespace(stack="v100", budget_cents=6000, least_hours=4), price)
     _check_budget(SimpleNamespace(stack="v100", budget_cents=None, least_hours=4), price)
+
+
+class Priced(Ledgers):
+    """A ledger whose account asks $15 an hour for all machines."""
+
+    def checked(self, op, market, spec, old):
+        return {"pricePerHour": "15", "priceSource": "the account's own price"}
+
+
+def updated(began: Terms | None, before: str, budget_cents: int) -> list[Terms]:
+    """Change the cluster of a stack, whose machines cost ``before`` so far; return the terms that were written."""
+    written = []
+    market = SimpleNamespace(terms=lambda owner, new=None: written.append(new) if new else began)
+    inputs = {**LEDGER, "budgetCents": budget_cents, "leastHours": 4}
+    Priced().update(SimpleNamespace(market=lambda account: market), "id", inputs, {"pricePerHour": before})
+    return written
+
+
+@pytest.mark.parametrize(("began", "before"), [(None, "15"), (Terms(7), "7.5")], ids=["nothing ordered", "dearer"])
+def test_a_changed_cluster_that_the_budget_does_not_pay_is_refused(began, before) -> None:
+    with pytest.raises(ProviderError, match=r"\$26.00 does not pay 4 started hours at \$15.00 .*at least 60.00"):
+        updated(began, before, 2600)
+    assert [each.budget_cents for each in updated(began, before, 6000)] == ([6000] if began else [])
+
+
+def test_a_rented_cluster_of_the_same_price_takes_any_budget() -> None:
+    assert updated(Terms(7), "15", 2600) == [Terms(7, budget_cents=2600)]

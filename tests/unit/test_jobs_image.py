@@ -8,7 +8,7 @@ from dataclasses import replace
 from launching import transformer
 
 from microcluster.jobs import image, openseq2seq
-from microcluster.jobs.cluster_facts import ClusterFacts, Container, Host
+from microcluster.jobs.cluster_facts import ClusterFacts, Container, HostFacts
 from microcluster.jobs.run_spec import decided
 
 NGC = Container("openseq2seq", "nvcr.io/nvidia/tensorflow:19.05-py3")
@@ -17,7 +17,7 @@ LOCAL = Container(
     "ngc.microcluster.internal:5000/microcluster/training:standin",
     trainer=openseq2seq.STAND_IN_RELEASE,
 )
-JOB, HOST = transformer(), Host("gpu-0", "", "", "", "")
+JOB, HOST = transformer(), HostFacts("gpu-0", "", "", "", "")
 END = "The command returned a non-zero code:"
 
 

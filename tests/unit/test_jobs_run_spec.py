@@ -13,12 +13,12 @@ from launching import transformer
 from standin import VERSION
 
 from microcluster.jobs import mpirun, openseq2seq, openseq2seq_datasets, rendering
-from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, Host, Prediction
+from microcluster.jobs.cluster_facts import ClusterFacts, ClusterFactsError, Container, HostFacts, Prediction
 from microcluster.jobs.finished_data import Data, SentFile
 from microcluster.jobs.run_spec import RunFolder, decided, staging
 
 JOB = transformer()
-HOSTS = tuple(Host(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
+HOSTS = tuple(HostFacts(f"gpu-{n}", str(n), f"198.51.100.{n}", f"10.112.7.{n}", "ssh-ed25519 AAAA") for n in (2, 3))
 CLUSTER = ClusterFacts("local", "1f3a9c42", HOSTS, slots=2, container=Container("openseq2seq", "r.test/i:t"), job=JOB)
 TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]))
 
@@ -67,7 +67,7 @@ def test_the_run_stays_the_same_when_more_steps_are_asked_for_or_addresses_becom
     run = run_id(CLUSTER)
     assert len(run) == 12
     more = dataclasses.replace(CLUSTER, job=changed(JOB, max_steps=900))
-    unknown = dataclasses.replace(CLUSTER, hosts=tuple(Host(h.name, "", "", "", "") for h in HOSTS))
+    unknown = dataclasses.replace(CLUSTER, hosts=tuple(HostFacts(h.name, "", "", "", "") for h in HOSTS))
     assert run_id(more) == run_id(unknown) == run
 
 

@@ -62,6 +62,37 @@ def place_of(name: str) -> str:
     return ".".join(parts)
 
 
+@pytest.mark.parametrize("name", ["Account", "Container", "Guard", "Host", "Owner"])
+def test_the_product_has_one_class_of_a_name(name: str) -> None:
+    found = [file for top in ("agent", "microcluster") for file in files_with_class(name, ROOT / top)]
+    assert len(found) == 1, found
+
+
+NAMED = re.compile(r"`((?:agent|components|emulator|microcluster)(?:\.[a-z]\w*)+)(?:\.([A-Za-z_]\w+))?`")
+"""Name of a module in a note, or of something that it defines."""
+
+
+@pytest.mark.parametrize("top", ["agent", "components", "docs", "emulator", "microcluster"])
+def test_modules_that_notes_name_exist_with_what_they_name(top: str) -> None:
+    files = [file for ending in ("py", "md") for file in (ROOT / top).rglob(f"*.{ending}")]
+    named = {found.groups() for file in files for found in NAMED.finditer(file.read_text())}
+    assert {pair for pair in named if not is_there(*pair)} == set()
+
+
+def is_there(module: str, name: str | None) -> bool:
+    """Say whether a module or a package exists, and defines a name."""
+    if place(module).exists():
+        text = "" if place(module).is_dir() else place(module).read_text()
+        return not name or place(f"{module}.{name}").exists() or bool(re.search(rf"\b{name}\b", text))
+    above, _, last = module.rpartition(".")
+    return place(above).is_file() and bool(re.search(rf"\b{last}\b", place(above).read_text()))
+
+
+def files_with_class(name: str, folder: Path) -> list[Path]:
+    """Return the files of a folder that define a class of that name."""
+    return [file for file in folder.rglob("*.py") if re.search(rf"^class {name}\b", file.read_text(), re.MULTILINE)]
+
+
 def test_the_table_names_every_package_and_only_what_is_there() -> None:
     named = set(MAY_IMPORT) | set().union(*MAY_IMPORT.values())
     assert {name for name in named if not place(name).exists()} == set()

@@ -79,7 +79,7 @@ def test_a_drive_that_is_kept_keeps_its_network_and_the_preview_says_what_both_c
         (written(machineType="C5"), "cluster/machineType: 'C5' is not a machine type with GPUs"),
         (
             written() | {"microcluster:container": {"image": "nvcr.io/nvidia/x:1"}},
-            "container: machines of Paperspace run",
+            "container: machines of the Paperspace account run",
         ),
         (written() | {"microcluster:job": {"kind": "openseq2seq"}}, "job/kind: openseq2seq cannot run on the machine"),
         (written() | {"paperspace:apiKey": "k"}, "paperspace:apiKey: does not belong in a stack file."),

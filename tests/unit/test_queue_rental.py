@@ -18,7 +18,7 @@ from microcluster.accounts.queue.account import Queue
 from microcluster.accounts.shared.account import Extension, Terms
 from microcluster.accounts.shared.errors import AccountError
 from microcluster.core.home import Owner
-from microcluster.jobs.cluster_facts import ClusterFacts, Host
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts
 from microcluster.jobs.cluster_facts import Queue as Asked
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import queue, steps
@@ -34,7 +34,7 @@ class Login:
 
     def __init__(self, played: PlayedQueue, address: str = "192.0.2.9", ahead_s: float = 0.0) -> None:
         self.played, self.address, self.ahead_s = played, address, ahead_s
-        self.user, self.facts = pwd.getpwuid(os.getuid()).pw_name, Host("login", "login", address, address, "")
+        self.user, self.facts = pwd.getpwuid(os.getuid()).pw_name, HostFacts("login", "login", address, address, "")
 
     def run(self, argv, *, stdin="", timeout_s=0.0, accept=(0,), answer_bytes=0) -> Completed:
         if argv[0] == "date":

@@ -497,6 +497,20 @@ def test_small_files_come_by_one_command_and_a_changed_one_alone(tmp_path: Path)
     assert Counting.asked == ["python3", "sh", str(tmp_path / "there" / "7")]
 
 
+def test_empty_files_end_no_fetch_of_many_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_transfer, "TOGETHER", 2)
+    write(tmp_path, "there/z")
+    (tmp_path / "there" / "z").write_bytes(CONTENT)
+    small = replace(FILE, source=str(tmp_path / "there" / "z"), path="logdir/z", there={"gpu-0": 1})
+    empty = replace(small, size=0, sha256=hashlib.sha256().hexdigest())
+    wanted = [small, *(replace(empty, path=f"logdir/{number}") for number in range(4))]
+    monkeypatch.setattr(Losing, "pieces", None)
+    done = fetch_files({"gpu-0": Losing(0)}, wanted, tmp_path / "run", lambda count: None)
+    assert (len(done.new), done.failed) == (5, {})
+    assert (tmp_path / "run" / "logdir" / "0").read_bytes() == b""
+    assert (tmp_path / "run" / "logdir" / "z").read_bytes() == CONTENT
+
+
 def test_what_has_no_room_is_named_and_leaves_the_disk_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcluster.remote.file_transfer.SPARE_BYTES", 1 << 60)
     file = replace(FILE, there={"gpu-0": 1})

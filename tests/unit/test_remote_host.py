@@ -82,7 +82,9 @@ def load(keys, name):
 
 
 def facts(keys, name):
-    return cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip())
+    return cluster_facts.HostFacts(
+        "gpu-0", "101", "127.0.0.1", "10.112.7.2", (keys / f"{name}.pub").read_text().strip()
+    )
 
 
 def test_an_interrupted_upload_continues_where_it_stopped(host, tmp_path):

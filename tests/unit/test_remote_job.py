@@ -14,7 +14,7 @@ from test_jobs_run_spec import CLUSTER
 
 from agent.run import document
 from agent.supervise import guard
-from microcluster.jobs.cluster_facts import Guard, Queue
+from microcluster.jobs.cluster_facts import MachineLimits, Queue
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job
 from microcluster.remote.errors import Completed, RemoteError, UnreachableError
@@ -37,7 +37,9 @@ class Losing(Host):
         return Completed(done.returncode, done.stdout, done.stderr)
 
     def output(self, argv, doing: str, silent_s: float | None = None, stdin: bytes = b"") -> Iterator[bytes]:  # noqa: ARG002
-        yield self.run(argv, stdin=os.fsdecode(stdin)).stdout.encode()
+        answer = self.run(argv, stdin=os.fsdecode(stdin)).stdout.encode()
+        if answer:
+            yield answer
 
 
 def here(folder, **changes):
@@ -90,17 +92,17 @@ def test_a_graceful_stop_lets_a_program_that_watches_the_file_end_itself(tmp_pat
 
 
 def test_the_limits_of_a_guard_reach_a_run_that_is_under_way(tmp_path):
-    known = here(tmp_path, guard=Guard(idle_s=2700.0))
+    known = here(tmp_path, guard=MachineLimits(idle_s=2700.0))
     folder = RunFolder(known)
     job.place(Losing(0), folder.path, folder.texts())
     assert job.observe(Losing(0), known).max_steps == 300
     placed = SimpleNamespace(path=lambda name: f"{folder.path}/{name}", spec=document.read(f"{folder.path}/job.json"))
-    watched = guard.Guard(placed)
+    watched = guard.RunLimits(placed)
     assert (watched.verdict(2600.0, armed=True), watched.verdict(2700.0, armed=True)[0]) == (None, guard.IDLE)
-    job.set_guard(Losing(0), known, Guard(stop_at=1e9), now=1e9 - 3600)
+    job.set_guard(Losing(0), known, MachineLimits(stop_at=1e9), now=1e9 - 3600)
     assert watched.verdict(2700.0, armed=True) is None, "by the clock of whoever gave it an hour is left"
     queued = dataclasses.replace(known, queue=Queue("gpu", 1, 4, 3600))
-    job.set_guard(Losing(0), queued, Guard(stop_at=1e9), now=1e9)
+    job.set_guard(Losing(0), queued, MachineLimits(stop_at=1e9), now=1e9)
     assert watched.verdict()[0] == guard.LEASE_OVER
 
 

@@ -19,7 +19,7 @@ from microcluster.analysis.run_state import judge
 from microcluster.config import stack as config
 from microcluster.config.stack import ConfigError, StackKeys
 from microcluster.core.home import Owner
-from microcluster.jobs.cluster_facts import ClusterFacts, Host, Queue
+from microcluster.jobs.cluster_facts import ClusterFacts, HostFacts, Queue
 from microcluster.jobs.run_spec import RunFolder
 from microcluster.remote import job, queue
 from microcluster.remote.errors import Completed, RemoteError
@@ -119,7 +119,7 @@ class Site:
     """A login host that answers with what real commands printed."""
 
     user = "researcher"
-    facts = Host("login", "login", "192.0.2.9", "192.0.2.9", "")
+    facts = HostFacts("login", "login", "192.0.2.9", "192.0.2.9", "")
 
     def run(self, argv, *, stdin="", timeout_s=0.0, accept=(0,)) -> Completed:
         texts = {"qstat": "slurm_qstat_q.txt", "pbsnodes": "slurm_pbsnodes.txt"}

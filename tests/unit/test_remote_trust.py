@@ -48,7 +48,7 @@ def line(keys, name):
 
 
 def stack_of(keys):
-    facts = cluster_facts.Host("gpu-0", "101", "127.0.0.1", "10.112.7.2", line(keys, "ordered"))
+    facts = cluster_facts.HostFacts("gpu-0", "101", "127.0.0.1", "10.112.7.2", line(keys, "ordered"))
     return ClusterFacts("dev", "1f3a9c42", (facts,), key_file=str(keys / "id_ed25519"))
 
 

@@ -25,9 +25,14 @@ def test_in_ci_a_machine_without_containers_is_refused_before_any_test_runs(monk
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv("FAST", raising=False)
     monkeypatch.setattr(suites, "other_pythons", dict)
-    monkeypatch.setattr(suites.docker_install, "why_no_containers", lambda: "machines need root")
+    monkeypatch.setattr(suites, "why_no_containers", lambda: "machines need root")
     with pytest.raises(CommandFailed, match="machines need root. In CI they must"):
         suites.test(Home(tmp_path, tmp_path))
+
+
+def test_containers_need_root(monkeypatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert "root" in (suites.why_no_containers() or "")
 
 
 def test_the_suites_keep_what_python_compiles_also_where_it_is_forbidden(monkeypatch, tmp_path) -> None:

@@ -37,7 +37,7 @@ def host(keys, tmp_path, monkeypatch):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "h"))
     own, mine = (paramiko.Ed25519Key.from_private_key_file(str(keys / name)) for name in ("host", "mine"))
     server = SshServer(own, mine)
-    facts = cluster_facts.Host("gpu-0", "1", "127.0.0.1", "", (keys / "host.pub").read_text().strip())
+    facts = cluster_facts.HostFacts("gpu-0", "1", "127.0.0.1", "", (keys / "host.pub").read_text().strip())
     host = Host(facts, "root", str(keys / "mine"), port=server.port)
     yield host
     host.close()

@@ -105,6 +105,10 @@ class Checkpoints:
     def part_of(self, file: str) -> Optional[Checkpoint]:
         """Return (step, name) of the checkpoint that a file is a part of, or None."""
 
+    def flaw_of(self, name: str) -> str:
+        """Return what speaks against a checkpoint; an empty text where nothing does."""
+        return ""
+
     def found(self) -> List[Checkpoint]:
         """Look, and return [(step, name)] of all that is a checkpoint by its name, newest first."""
         if self.entries.look():

@@ -8,16 +8,15 @@ OVER while no rank trains), or ``give NODE``, which lets the log folder of a nod
 """
 
 import fcntl
+import functools
 import glob
 import inspect
 import json
 import os
 import shutil
-import subprocess
-import sys
 from typing import Any, Dict, List, Sequence
 
-from agent.formats.checkpoints import being_written
+from agent.formats.checkpoints import being_written, replica
 from agent.formats.checkpoints.entries import files_below, prefixes, stat_of
 from agent.formats.checkpoints.log_folder import WITHOUT, Checkpoints, aside_of, checkpoints_in, put_aside_beside
 from agent.formats.checkpoints.replica import CopyFailed, ask, receive_files, send_files, text
@@ -183,8 +182,4 @@ def listed_below(run: str, node: str, folder: str) -> Dict[str, Any]:
 VERBS = {"gather": gather, "give": give}
 
 
-def main(run: str, verb: str, *arguments: str) -> None:
-    try:
-        VERBS[verb](run, *arguments)
-    except (CopyFailed, document.SpecError, OSError, subprocess.CalledProcessError) as error:
-        sys.exit(str(error))
+main = functools.partial(replica.main, verbs=VERBS)

@@ -301,8 +301,8 @@ VERBS = {
 }
 
 
-def main(run: str, verb: str, *arguments: str) -> None:
+def main(run: str, verb: str, *arguments: str, verbs: Dict[str, Callable[..., None]] = VERBS) -> None:
     try:
-        VERBS[verb](run, *arguments)
+        verbs[verb](run, *arguments)
     except (CopyFailed, document.SpecError, OSError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))

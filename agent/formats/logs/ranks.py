@@ -12,7 +12,7 @@ from agent.formats.logs.failure_lines import CHAINED, LONGEST, RAISED, cause_in
 
 TAG = re.compile(r"\[(?:[^\s\[\]]+@)?\d+,(\d+)\]<std(?:out|err|diag)>:")
 NAME = re.compile(r"\[([a-z]+ \d+)\] ")
-"""In front of a line of a process that has a name; see `agent.processes.tag_of`."""
+"""In front of a line of a process that has a name; see `agent.supervise.processes.tag_of`."""
 COUNT = r"(\d{1,18})"
 NUMBER = r"([-+]?(?:[nN]a[nN]|inf|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?))"
 DRAWING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|\x08")

@@ -7,7 +7,7 @@ from pydantic import Field, StrictBool, StrictStr
 
 from microcluster.accounts.paperspace import catalog
 from microcluster.accounts.shared.cluster_section import (
-    Account,
+    AccountFacts,
     AdminCidrs,
     ClusterSection,
     Hardware,
@@ -115,7 +115,7 @@ def _kind(written: Mapping[str, Any]) -> catalog.MachineType | None:
 
 
 MACHINE = "paperspace:index:Machine"
-ACCOUNT = Account(
+ACCOUNT = AccountFacts(
     title="Paperspace",
     section=Cluster,
     runtime="host",

@@ -7,7 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
-from microcluster.accounts.shared.cluster_section import Account, ClusterSection, Hardware, KeySetting, Nodes, choice
+from microcluster.accounts.shared.cluster_section import (
+    AccountFacts,
+    ClusterSection,
+    Hardware,
+    KeySetting,
+    Nodes,
+    choice,
+)
 from microcluster.core.plain_text import shown
 from microcluster.jobs.cluster_facts import Queue
 from microcluster.jobs.job_section import matching
@@ -126,8 +133,8 @@ class Cluster(ClusterSection):
         return {"mount_point": self.folder, "interface": self.interface, "queue": queue}
 
 
-ACCOUNT = Account(
-    title="PBS",
+ACCOUNT = AccountFacts(
+    title="queue",
     section=Cluster,
     runtime="host",
     key=KeySetting(

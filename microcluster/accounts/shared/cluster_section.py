@@ -127,7 +127,7 @@ class KeySetting:
 
 
 @dataclass(frozen=True)
-class Account:
+class AccountFacts:
     """Facts of an account that its section of the stack file does not hold.
 
     Attributes:

@@ -81,8 +81,7 @@ class OpenedAccount:
         with self._reading("the orders"):
             if isinstance(self.account, Market):
                 sentences += _unshown(self.account, owner, time_scale)
-            hidden = self.account.hidden()
-        return sentences + ([hidden] if hidden else [])
+        return sentences
 
     def cancel_all(self, owner: Owner, time_scale: float, tell: Callable[[str], None]) -> Receipt:
         """Cancel and remove whatever bears the mark, wait for what may still turn up, and return the receipt."""

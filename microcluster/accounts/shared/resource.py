@@ -242,6 +242,8 @@ class Ledger(Managed):
         market, spec = op.market(old.get("accountId")), self.DECLARED.SPEC.model_validate(inputs)
         outputs, owner = self.checked(op, market, spec, old), Owner(spec.stack, spec.mark)
         terms = market.terms(owner)
+        if terms is None or _per_hour(outputs) > _per_hour(old):  # Else nothing is ordered that was not checked.
+            _check_budget(spec, outputs)
         if terms:
             market.terms(owner, replace(limits_of(spec), first_order=terms.first_order))
         return outputs
@@ -260,7 +262,7 @@ def limits_of(spec: Limited) -> Terms:
 
 def _check_budget(spec: Any, outputs: Values) -> None:
     """Refuse an order that the guard would end before the job could do anything, by what the account itself asks."""
-    per_hour = Decimal(outputs["pricePerHour"] or 0)
+    per_hour = _per_hour(outputs)
     least = per_hour * spec.least_hours
     if spec.budget_cents is not None and spec.budget_cents < least * 100:
         raise ProviderError(
@@ -268,6 +270,10 @@ def _check_budget(spec: Any, outputs: Values) -> None:
             f"${per_hour:.2f} ({outputs['priceSource']}), which preparation, data, an hour of training and the guard's reserve take. "
             f"Nothing was ordered. Set guard.budget to at least {least:.2f}, or choose cheaper machines."
         )
+
+
+def _per_hour(outputs: Values) -> Decimal:
+    return Decimal(outputs.get("pricePerHour") or 0)
 
 
 def priced(found: Prices | Quote) -> dict[str, str]:
@@ -334,6 +340,6 @@ def _sentence(op: Operation, error: Exception) -> str:
 def _refuse_import(op: Operation, resource_id: str, inputs: Values) -> None:
     if not inputs:
         raise ProviderError(
-            f"importing {op.name} ({resource_id}): nothing is imported. 'pulumi up' takes over by its mark what this stack ordered, "
-            "and nothing else; leave it out of the state."
+            f"importing {op.name} ({resource_id}): microcluster refuses `pulumi import`. `pulumi up` takes over what bears this stack's "
+            "mark, and nothing else. Leave it out of the state."
         )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 
 from microcluster.accounts.shared.cluster_section import (
-    Account,
+    AccountFacts,
     AdminCidrs,
     ClusterSection,
     Hardware,
@@ -145,7 +145,7 @@ def _flavor(written: Mapping[str, Any]) -> catalog.Flavor | None:
 
 
 MACHINE = "softlayer:index:VirtualGuest"
-ACCOUNT = Account(
+ACCOUNT = AccountFacts(
     title="SoftLayer",
     section=Cluster,
     runtime="container",
