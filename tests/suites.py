@@ -18,7 +18,7 @@ from microcluster.core.home import Home
 from microcluster.core.plain_text import duration, say
 from microcluster.lifecycle import emulated_account
 from microcluster.setup import docker_install, engine, images, venv
-from microcluster.setup.environment import PYTHON, VENV, child_environment
+from microcluster.setup.environment import FAB, PYTHON, child_environment
 from microcluster.setup.errors import INTERRUPTED, CommandFailed
 from microcluster.setup.process import STOPPED_BY_LIMIT, asked, run_in_view, start, stop_group
 from microcluster.setup.progress import Stages
@@ -162,7 +162,7 @@ def _images_meanwhile(home: Home) -> Iterator[None]:
     only = [word for name in images.ALL for word in ("--only", name)]
     home.logs.mkdir(parents=True, exist_ok=True)
     with (home.logs / "images.log").open("wb") as log:
-        argv = (str(VENV / "bin" / "fab"), "images", *only)
+        argv = (str(FAB), "images", *only)
         building = start(argv, child_environment(home), stdout=log, stderr=subprocess.STDOUT)
     try:
         yield

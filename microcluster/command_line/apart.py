@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,11 +14,9 @@ from pydantic_core import from_json, to_json
 from microcluster.command_line.command import interrupt_at_end_of_session
 from microcluster.command_line.parts import COMMAND, run_part
 from microcluster.setup.errors import INTERRUPTED
-from microcluster.setup.process import start, stop_group
+from microcluster.setup.process import QUIETLY, start, stop_group
 
 GRACE_S = 5.0
-QUIETLY = (signal.SIGTERM, signal.SIGKILL)
-"""An interrupt would have it print where it was while it still imports."""
 MOST_BYTES = 16 << 20
 
 

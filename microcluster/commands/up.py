@@ -99,9 +99,11 @@ def _check_key(home: Home, known: Stack) -> None:
 
 def _prepare(home: Home, known: Stack, stages: Stages) -> None:
     """Prepare everything that Pulumi needs for the stack."""
+    emulated = emulated_account.of_account(known.account, home)
+    if emulated and not engine.is_built(home):
+        emulated_account.install_with_engine(emulated, home, stages, known.local_image)
     engine.ensure(home, stages)
     prepare_stacks((known.name,), home)
-    emulated = emulated_account.of_account(known.account, home)
     if emulated:
         emulated_account.start(emulated, home, stages, known.local_image)
 

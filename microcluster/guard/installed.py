@@ -16,7 +16,7 @@ from microcluster.guard.records import Record, called, log_of
 from microcluster.guard.texts import facts, sentence_of
 from microcluster.lifecycle import account_opening, emulated_account
 from microcluster.rental.account import place_of
-from microcluster.setup.environment import PROJECT, VENV
+from microcluster.setup.environment import FAB, PROJECT
 from microcluster.setup.errors import FAILED, CommandFailed, UserMistake
 
 WEEKEND_H = 63
@@ -133,7 +133,7 @@ def _seen(stack: str, home: Home) -> Record | None:
 def timer_job(stack: str, home: Home) -> timer.Job:
     """Return what the timer of a stack runs."""
     label = home.label_of(stack)  # A renamed stack goes on with the timer that it had.
-    words = (str(VENV / "bin" / "fab"), "guard", "--stack", stack)
+    words = (str(FAB), "guard", "--stack", stack)
     variables = {"MICROCLUSTER_HOME": str(home.root), "MICROCLUSTER_CACHE": str(home.cache), BY_TIMER: "timer"}
     return timer.Job(label, words, PROJECT, variables, home.logs)
 

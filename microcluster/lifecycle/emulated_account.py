@@ -9,11 +9,11 @@ from typing import Any
 from microcluster.accounts.registry import AccountSettings, account_of
 from microcluster.core.home import Home
 from microcluster.core.polling import wait_until
-from microcluster.setup import docker_install
+from microcluster.setup import docker_install, engine
 from microcluster.setup import images as local_images
-from microcluster.setup.environment import PYTHON, child_environment
+from microcluster.setup.environment import FAB, PYTHON, child_environment
 from microcluster.setup.errors import MISTAKE, CommandFailed, UserMistake
-from microcluster.setup.process import STOPPED_BY_LIMIT, Step, asked, run_in_view, run_logged
+from microcluster.setup.process import STOPPED_BY_LIMIT, Step, asked, run_beside, run_in_view, run_logged
 from microcluster.setup.progress import Stages
 
 QUICK_S = 60
@@ -65,7 +65,7 @@ def start(account: Emulated, home: Home, stages: Stages, image: str | None = TRA
     status = _status(account, home)
     refuse_taken_port(account, status)
     image, of = image or TRAINING, account_of(account.name)
-    prepare_images(home, stages, of.emulated_by or ("machine", image))
+    prepare_images(home, stages, _images_of(account, image))
     with stages.stage("emulator", f"the emulated {of.title} account, on this machine"):
         _command("start", account, home)
         if not status["registry"]:
@@ -107,6 +107,20 @@ def prepare_images(home: Home, stages: Stages, names: tuple[str, ...] = ()) -> N
         docker_install.ensure(home)
     with stages.stage("images", "for the emulated machines and the training"):
         local_images.ensure(names or local_images.IMAGES, home)
+
+
+def install_with_engine(account: Emulated, home: Home, stages: Stages, image: str | None = TRAINING) -> None:
+    """Build the Pulumi engine, which computes, beside Docker and the images of ``start``, which wait for packages."""
+    refuse_taken_port(account, _status(account, home))
+    docker_install.refuse_without_root()
+    only = [word for name in _images_of(account, image or TRAINING) for word in ("--only", name)]
+    commands = {"engine": (str(FAB), "engine"), "images": (str(FAB), "images", *only)}
+    with stages.stage("install", "the Pulumi engine, and beside it Docker and the images"):
+        run_beside(commands, child_environment(home), f"Nothing was ordered. {engine.AGAIN}")
+
+
+def _images_of(account: Emulated, image: str) -> tuple[str, ...]:
+    return account_of(account.name).emulated_by or ("machine", image)
 
 
 def rented(account: Emulated, home: Home) -> Rented:

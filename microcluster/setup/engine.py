@@ -54,6 +54,12 @@ def ensure_any(home: Home, stages: Stages) -> None:
         ensure(home, stages)
 
 
+def is_built(home: Home) -> bool:
+    """Whether nothing of it has to be downloaded or built."""
+    command_line = installed(child_environment(home)) or _place("cli", "host", home=home)
+    return command_line.exists() and (plugin_is_there(home) or _place("command", home=home).exists())
+
+
 def installed(environment: Mapping[str, str]) -> Path | None:
     """Return the user's own ``pulumi``, if its version fits and its Python language host is beside it."""
     others = [part for part in environment["PATH"].split(os.pathsep) if part != str(VENV / "bin")]

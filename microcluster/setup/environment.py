@@ -13,6 +13,7 @@ from microcluster.setup.secret_env import kept, withhold
 PROJECT = Path(__file__).resolve().parents[2]
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
+FAB = VENV / "bin" / "fab"
 PULUMI = VENV / "bin" / "pulumi"
 """A link to the engine."""
 ARTIFACTS = PROJECT / "artifacts"

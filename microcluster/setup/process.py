@@ -1,12 +1,14 @@
-"""Runs other programs: into a log file with a progress line, or on the screen with signals forwarded."""
+"""Runs other programs: into a log file with a progress line, on the screen with signals forwarded, or several at once in one view."""
 
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -20,6 +22,12 @@ GRACE_S = 60  # Pulumi gives its providers 30 s to finish; tests remove their ma
 STOPPED_BY_LIMIT, MISSING = 124, 127
 """Exit codes of a program that was not over in time, and of one that is not there."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+QUIETLY = (signal.SIGTERM, signal.SIGKILL)
+"""Signals that end a Python of ours. An interrupt would have it print where it was while it still imports."""
+ENDING_S = 4 * GRACE_S  # It ends its own programs first, which may take each of three signals.
+LOOK_S = 0.5
+LINES = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+"""How a program's output comes as lines."""
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -117,9 +125,8 @@ def run_in_view(
     Raises:
         KeyboardInterrupt: this process got a signal; the program has ended.
     """
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     with _forwarding() as forwarder:
-        process = forwarder.to(start(argv, environment, **(pipe if lines_of else {})))
+        process = forwarder.to(start(argv, environment, **(LINES if lines_of else {})))
         try:
             for line in process.stdout or ():
                 for text in lines_of(line) if lines_of else ():
@@ -132,6 +139,41 @@ def run_in_view(
                 process.wait()
             raise
         return wait(process, limit_s)
+
+
+def run_beside(commands: Mapping[str, Sequence[str]], environment: Mapping[str, str], next_step: str) -> None:
+    """Run commands of ours at the same time, each line behind the name of what its command prepares; the first that fails ends the others.
+
+    Raises:
+        CommandFailed: one has failed, and all have ended.
+        KeyboardInterrupt: this process got a signal, and all have ended.
+    """
+    said: SimpleQueue[tuple[str, str]] = SimpleQueue()
+    running: dict[str, subprocess.Popen[Any]] = {}
+    with _forwarding() as forwarder:
+        try:
+            for name, argv in commands.items():
+                running[name] = start(argv, environment, **LINES)
+                threading.Thread(target=_pass_on, args=(name, running[name], said), daemon=True).start()
+            while running and not forwarder.asked:
+                with suppress(Empty):
+                    name, line = said.get(timeout=LOOK_S)
+                    if line:
+                        say(f"{name} | {line.rstrip()}")
+                    elif code := running.pop(name).wait():
+                        stopped = "".join(f"; preparing the {other} was stopped" for other in running)
+                        reason = f"Preparing the {name} failed (exit code {code}), for the reason above{stopped}."
+                        raise CommandFailed(f"{reason} {next_step}")
+        finally:
+            for process in running.values():
+                stop_group(process, QUIETLY, ENDING_S)
+
+
+def _pass_on(name: str, process: subprocess.Popen[str], said: "SimpleQueue[tuple[str, str]]") -> None:
+    """Put each line of a program into ``said``, and an empty text behind the last."""
+    for line in process.stdout or ():
+        said.put((name, line))
+    said.put((name, ""))
 
 
 @dataclass

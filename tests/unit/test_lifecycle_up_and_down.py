@@ -23,6 +23,7 @@ from microcluster.lifecycle.locks import alone_on
 from microcluster.lifecycle.pulumi_state import NOTHING, Held, Snapshot
 from microcluster.rental import down, recover
 from microcluster.rental.down import has_machines
+from microcluster.setup import engine
 from microcluster.setup.environment import PROJECT
 from microcluster.setup.errors import CommandFailed, UserMistake
 from microcluster.setup.progress import Stages
@@ -76,6 +77,7 @@ def test_an_up_reads_the_stack_file_once(without_key, monkeypatch, code) -> None
     monkeypatch.setattr(config, "read_values", lambda path: read.append(path.name) or real(path))
     monkeypatch.setattr("microcluster.setup.engine.ensure", lambda *_: None)
     monkeypatch.setattr("microcluster.lifecycle.emulated_account.start", lambda *_: None)
+    monkeypatch.setattr("microcluster.lifecycle.emulated_account.install_with_engine", lambda *_: None)
     monkeypatch.setattr("microcluster.lifecycle.pulumi.run", lambda *_: code)
     monkeypatch.setattr(up, "run_part", lambda part, **_: 0)
     assert up.up.code(stack="local") == code
@@ -109,6 +111,55 @@ def test_a_down_without_resources_fails_where_the_account_was_not_asked(
     monkeypatch.setattr(emulated_account, "rented", lambda *_: Rented(running=False, machines=0, open_billing_items=0))
     assert down.take_down(without_key, stack) == code
     assert re.search(said, capsys.readouterr().out)
+
+
+BUILDING = """#!/bin/sh
+cd {folder}; echo "$@" >> called; touch "$1"
+for try in $(seq 600); do [ -e engine ] && [ -e images ] && break; sleep 0.1; done
+[ -e engine ] && [ -e images ] && [ "$1" != "{fails}" ] || {{ echo "no $1"; exit 1; }}
+"""
+"""Script of a `fab` that builds nothing, and is over when both commands have begun."""
+
+
+@pytest.fixture
+def preparing(without_key, tmp_path, monkeypatch):
+    """What prepares stack local by a fab of which one command may fail, and returns the calls of both."""
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(emulated_account, "FAB", tmp_path / "fab")
+
+    def does(fails: str = "") -> list[str]:
+        (tmp_path / "fab").write_text(BUILDING.format(folder=tmp_path, fails=fails))
+        (tmp_path / "fab").chmod(0o755)
+        (tmp_path / "called").touch()
+        prepared = []
+        monkeypatch.setattr(engine, "ensure", lambda *_: prepared.append("engine"))
+        monkeypatch.setattr(up, "prepare_stacks", lambda *_: prepared.append("stacks"))
+        monkeypatch.setattr(emulated_account, "start", lambda *_: prepared.append("account"))
+        try:
+            up._prepare(without_key, config.read_file("local"), Stages())
+        finally:
+            assert not prepared if fails else prepared == ["engine", "stacks", "account"]
+        return sorted((tmp_path / "called").read_text().splitlines())
+
+    return does
+
+
+def test_an_absent_engine_is_built_beside_the_images(preparing) -> None:
+    assert preparing() == ["engine", "images --only machine --only training"]
+
+
+@pytest.mark.parametrize("fails", ["engine", "images"])
+def test_an_engine_or_an_image_that_fails_is_one_sentence(preparing, capsys, fails) -> None:
+    said = f"Preparing the {fails} failed .* Nothing was ordered. Repeat the same command; finished steps are kept.$"
+    with pytest.raises(CommandFailed, match=said):
+        preparing(fails)
+    assert f"{fails} | no {fails}\n" in capsys.readouterr().out
+
+
+def test_nothing_is_built_beside_an_engine_that_is_there(preparing, without_key) -> None:
+    for part in (("cli", "host"), ("command",)):
+        engine._place(*part, home=without_key).mkdir(parents=True)
+    assert preparing() == []
 
 
 def test_a_second_make_on_one_stack_learns_who_works_since_when(tmp_path: Path) -> None:

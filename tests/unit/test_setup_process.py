@@ -13,7 +13,7 @@ import pytest
 from microcluster.core.polling import wait_until
 from microcluster.setup import process, progress
 from microcluster.setup.errors import CommandFailed
-from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_in_view, run_logged
+from microcluster.setup.process import STOPPED_BY_LIMIT, Step, run_beside, run_in_view, run_logged
 from microcluster.setup.progress import Stages, moment, shown
 
 COUNTING = """
@@ -108,6 +108,57 @@ def test_a_program_whose_output_cannot_be_shown_is_interrupted_and_waited_for(tm
     with pytest.raises(BrokenPipeError):
         run_in_view((sys.executable, "-c", script, str(counted)), os.environ, lines_of=broken)
     assert counted.read_text() == "1"
+
+
+MEETING = """cd {folder}; touch {name}
+for try in $(seq 600); do [ -e engine ] && [ -e images ] && break; sleep 0.1; done
+[ -e engine ] && [ -e images ] && echo "    it has met the other"
+"""
+"""Script of a command that succeeds only while the other one runs."""
+LASTING = "cd {folder}; trap 'sleep 0.2; touch {name}.ended; exit' TERM; touch {name}; sleep 60 & wait"
+"""Script of a command that takes some time to end when it has to."""
+
+
+def beside(folder: Path, engine: str, images: str) -> None:
+    """Run two scripts beside each other."""
+    scripts = {"engine": engine, "images": images}
+    argvs = {name: ("sh", "-c", text.format(folder=folder, name=name)) for name, text in scripts.items()}
+    run_beside(argvs, os.environ, "Do this next.")
+
+
+def test_commands_beside_each_other_show_their_lines_by_name(tmp_path: Path, capsys) -> None:
+    beside(tmp_path, MEETING, MEETING)
+    said = capsys.readouterr().out.splitlines()
+    assert sorted(said) == ["engine |     it has met the other", "images |     it has met the other"]
+
+
+@pytest.mark.parametrize(("fails", "other"), [("engine", "images"), ("images", "engine")])
+def test_a_command_that_fails_ends_the_one_beside_it(tmp_path: Path, capsys, fails: str, other: str) -> None:
+    scripts = {other: LASTING, fails: f"{MEETING} echo no space left >&2; exit 3"}
+    with pytest.raises(CommandFailed) as failed:
+        beside(tmp_path, **scripts)
+    assert f"{fails} | no space left\n" in capsys.readouterr().out
+    said = f"Preparing the {fails} failed (exit code 3), for the reason above; preparing the {other} was stopped."
+    assert str(failed.value) == f"{said} Do this next."
+    assert (tmp_path / f"{other}.ended").exists()
+
+
+def test_a_failure_after_the_other_has_succeeded_stops_nothing(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="Preparing the images failed .exit code 1., for the reason above. Do this"):
+        beside(
+            tmp_path, "echo $$ > {folder}/pid", "sleep 0.1; cd {folder}; while kill -0 $(cat pid); do :; done; exit 1"
+        )
+
+
+def test_ctrl_c_ends_all_commands_beside_each_other(tmp_path: Path) -> None:
+    def press() -> None:
+        wait_until("both", lambda: (tmp_path / "images").exists() and (tmp_path / "engine").exists(), timeout_s=60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        beside(tmp_path, LASTING, LASTING)
+    assert (tmp_path / "engine.ended").exists() and (tmp_path / "images.ended").exists()
 
 
 def test_a_long_step_shows_its_usual_time_and_the_time_so_far(monkeypatch, capsys):
