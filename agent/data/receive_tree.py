@@ -52,14 +52,14 @@ class Tree:
         self.list = os.path.join(above, b"." + name + b".list")
 
     def known(self) -> Tuple[str, Set[str], Dict[str, List[Any]]]:
-        """Return the id in the list, its names, and {name: [kind, digest]} of the files that are as it says."""
+        """Return the id in the list, its names, and {name: [kind, digest, version]} of the files that are as it says."""
         where, rows = self.folder if os.path.isdir(self.folder) else self.part, []
         with contextlib.suppress(OSError), open(self.list) as file:
             for line in file:
-                with contextlib.suppress(ValueError):  # The last one may be cut off.
+                with contextlib.suppress(ValueError):  # The last one of an older version may be cut off.
                     rows.append(json.loads(line))
         files = dict((row[0], row[1:]) for row in rows if isinstance(row, list))
-        there = dict((name, row[:2]) for name, row in files.items() if row[2] == version(below(where, name)))
+        there = dict((name, row) for name, row in files.items() if row[2] == version(below(where, name)))
         return ([""] + [row for row in rows if isinstance(row, str)])[-1], set(files), there
 
     def is_whole(self, tree: str) -> bool:
@@ -71,12 +71,12 @@ class Tree:
         lock = open(self.list + b".lock", "w")  # noqa: SIM115 - until the process ends
         fcntl.flock(lock, fcntl.LOCK_EX)  # One whose stream was cut off may still write down what it has.
         there = self.known()[2]
-        missing = [number for number, row in enumerate(wanted) if there.get(row[0]) != [row[1], row[3]]]
+        here = dict((row[0], there[row[0]]) for row in wanted if there.get(row[0], ())[:2] == [row[1], row[3]])
+        missing = [number for number, row in enumerate(wanted) if row[0] not in here]
         if os.path.isdir(self.folder):
             os.rename(self.folder, self.part)
         os.makedirs(self.part, exist_ok=True)
-        kept = set(row[0] for row in wanted) - set(wanted[number][0] for number in missing)
-        for name in names_below(self.part) - kept:
+        for name in names_below(self.part) - set(here):
             os.remove(below(self.part, name))
         for where, _, _ in os.walk(self.part, topdown=False):
             with contextlib.suppress(OSError):  # It is not empty.
@@ -88,29 +88,21 @@ class Tree:
         said = tar.stderr.read().decode(
             "utf-8", "replace"
         )  # Nobody may be there to hear it before the list is written.
-        lacking = []
-        with open(self.list, "a") as journal:
-            journal.write('\n""\n')  # It is no tree's from now on.
-            for name, kind, size, digest in (wanted[number] for number in missing):
-                now = version(below(self.part, name))
-                # It gets its time when all of it is there.
-                if now and (kind == LINK or (now[1] == size and now[2] == PLACED_AT * 10**9)):
-                    journal.write(json.dumps([name, kind, digest, now]) + "\n")
-                else:
-                    lacking.append(name)
+        for name, kind, size, digest in (wanted[number] for number in missing):
+            now = version(below(self.part, name))
+            # It gets its time when all of it is there.
+            if now and (kind == LINK or (now[1] == size and now[2] == PLACED_AT * 10**9)):
+                here[name] = [kind, digest, now]
+        lacking = [row[0] for row in wanted if row[0] not in here]
+        with open(self.list + b".new", "w") as file:
+            file.write(json.dumps("" if lacking else tree) + "\n")
+            file.writelines(json.dumps([name] + row) + "\n" for name, row in here.items())
+        os.rename(self.list + b".new", self.list)
         if tar.wait():
             sys.exit(said.strip()[-500:])
         if not lacking:
             os.rename(self.part, self.folder)
-            self._keep(tree, wanted)
         return lacking
-
-    def _keep(self, tree: str, wanted: List[List[Any]]) -> None:
-        rows = ([name, kind, digest, version(below(self.folder, name))] for name, kind, _, digest in wanted)
-        with open(self.list + b".new", "w") as file:
-            file.write(json.dumps(tree) + "\n")
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-        os.rename(self.list + b".new", self.list)
 
 
 def main(what: str, folder: str, tree: str) -> int:
