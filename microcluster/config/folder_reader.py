@@ -22,6 +22,8 @@ MOST_BYTES = 10 * 10**9
 MOST_NAME_BYTES, MOST_PATH_BYTES = 255, 2048
 SMALL_FILES, SMALL_BYTES = 200, 1_000_000
 """Limits of the folders whose files the run's id lists."""
+SHORT_BYTES = 1 << 20
+"""Size of the files that are hashed in one piece."""
 COMPILED = "__pycache__/"
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 GIT_TIMEOUT_S = 120
@@ -229,7 +231,10 @@ def _entry(folder: Path, name: str, before: Entry | None) -> Entry:
     if before and before.version == version and before.kind != LINK:
         return before._replace(kind=kind)
     with open(path, "rb") as content:
-        return Entry(name, kind, facts.st_size, hashlib.file_digest(content, "sha256").hexdigest(), version)
+        # A digest of a file clears a buffer first, which takes as long as to hash a small one.
+        is_short = facts.st_size <= SHORT_BYTES
+        digest = hashlib.sha256(content.read()) if is_short else hashlib.file_digest(content, "sha256")
+        return Entry(name, kind, facts.st_size, digest.hexdigest(), version)
 
 
 def _left(folder: Path, taken: set[str]) -> Iterator[tuple[str, int, int]]:

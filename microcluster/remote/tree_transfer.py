@@ -5,6 +5,7 @@ import os
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -86,18 +87,17 @@ def _named(entries: Sequence[Entry], numbers: Sequence[int], doing: str) -> list
 
 def _tar(folder: Path, entries: Sequence[Entry]) -> Iterator[bytes]:
     """Yield a tar of the entries, in pieces of about PIECE_BYTES."""
-    waiting, sent = bytearray(), 0
+    waiting, size, sent = [], 0, 0
     for entry in entries:
-        waiting += _header(entry)
-        for piece in _content(folder, entry) if entry.kind != LINK else ():
-            waiting += piece
-            if len(waiting) >= PIECE_BYTES:
-                sent += len(waiting)
-                yield bytes(waiting)
-                waiting.clear()
-        waiting += bytes(-entry.size % tarfile.BLOCKSIZE) if entry.kind != LINK else b""
-    waiting += bytes(2 * tarfile.BLOCKSIZE)
-    yield bytes(waiting) + bytes(-(sent + len(waiting)) % tarfile.RECORDSIZE)  # It waits for a whole record.
+        for piece in chain((_header(entry),), _content(folder, entry) if entry.kind != LINK else ()):
+            waiting.append(piece)
+            size += len(piece)
+            if size >= PIECE_BYTES:
+                yield b"".join(waiting)
+                waiting, size, sent = [], 0, sent + size
+    end = bytes(2 * tarfile.BLOCKSIZE)
+    # tar waits for a whole record.
+    yield b"".join((*waiting, end, bytes(-(sent + size + len(end)) % tarfile.RECORDSIZE)))
 
 
 def _header(entry: Entry) -> bytes:
@@ -111,7 +111,7 @@ def _header(entry: Entry) -> bytes:
 
 
 def _content(folder: Path, entry: Entry) -> Iterator[bytes]:
-    """Yield the content of a file that is what it was when it was read."""
+    """Yield the content of a file that is what it was when it was read, and what fills its last block."""
     remaining = entry.size
     try:
         with open(os.open(f"{folder}/{entry.name}", os.O_RDONLY | os.O_NOFOLLOW), "rb", 0) as content:
@@ -123,6 +123,7 @@ def _content(folder: Path, entry: Entry) -> Iterator[bytes]:
         raise _changed(folder, entry.name) from gone
     if remaining or (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) != entry.version:
         raise _changed(folder, entry.name)
+    yield bytes(-entry.size % tarfile.BLOCKSIZE)
 
 
 def _shown(pieces: Iterator[bytes], total: int, host: Host, tree: FolderTree) -> Iterator[bytes]:

@@ -1,7 +1,8 @@
 """Measure how long a folder of 1 GB with 20,000 files takes to a host, beside rsync: ``python -m tests.bench.send_folder``.
 
 Both go over OpenSSH to an sshd of this computer (openssh-server and rsync have to be installed), in turn, each into an empty folder,
-and once more when nothing has changed.
+and once more when nothing has changed. The medians of a few pairs are printed, with their ratio. Nothing of the folder is known before:
+the first time of ours counts its hashes.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
@@ -21,11 +23,13 @@ from rich.table import Table
 from microcluster.config.folder_reader import read_tree
 from microcluster.core.polling import wait_until
 from microcluster.jobs import cluster_facts
+from microcluster.jobs.folder_tree import list_of
 from microcluster.remote.host import Host
 from microcluster.remote.openssh import ssh_argv
 from microcluster.remote.tree_transfer import send_tree
 
 FILES, BYTES, FOLDERS = 20_000, 10**9, 200
+PAIRS = 5
 SEED = 1
 
 
@@ -35,19 +39,20 @@ def measure(console: Console) -> None:
         folder = Path(scratch) / "folder"
         _fill(folder)
         table = Table(
-            "way",
-            "first time, s",
-            "unchanged, s",
-            title=f"{FILES:,} files, {BYTES / 1e9:g} GB, load {os.getloadavg()[0]:.1f}",
+            "way", "first time, s", "unchanged, s", title=f"{FILES:,} files, {BYTES / 1e9:g} GB, {PAIRS} pairs"
         )
-        there = f"{scratch}/there"
-        ways = {
-            "rsync": _rsync(host, folder, f"{there}-rsync"),
-            "reading the folder": lambda: read_tree(folder),
-            "sending its tree": lambda: send_tree(host, read_tree(folder), there),
-        }
-        for name, act in ways.items():
-            table.add_row(name, *(f"{_seconds(act):.1f}" for _ in range(2)))
+        ways = {"rsync": _rsync, "reading and sending its tree": _ours}
+        seconds = {name: ([], []) for name in ways}
+        for number in range(PAIRS):
+            for name, way in ways.items():
+                act = way(host, folder, f"{scratch}/there-{number}-{name.partition(' ')[0]}")
+                for column in seconds[name]:
+                    column.append(_seconds(act))
+            list_of(folder).unlink()
+        medians = {name: [median(column) for column in columns] for name, columns in seconds.items()}
+        for name, columns in medians.items():
+            table.add_row(name, *(f"{took:.1f}" for took in columns))
+        table.add_row("ratio", *(f"{ours / theirs:.2f}" for theirs, ours in zip(*medians.values(), strict=True)))
         console.print(table)
 
 
@@ -61,6 +66,10 @@ def _rsync(host: Host, folder: Path, target: str) -> Callable[[], object]:
     *words, login = ssh_argv(host, [host])
     argv = ("rsync", "-a", "--delete", "-e", shlex.join(words), f"{folder}/", f"{login}:{target}/")
     return lambda: subprocess.run(argv, check=True)
+
+
+def _ours(host: Host, folder: Path, target: str) -> Callable[[], object]:
+    return lambda: send_tree(host, read_tree(folder), target)
 
 
 def _fill(folder: Path) -> None:
