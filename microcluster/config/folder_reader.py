@@ -53,7 +53,7 @@ def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False)
     problems = _problems(folder, names, script, is_data=is_data)
     if problems:
         raise FolderError(*problems)
-    entries_before = {entry.name: entry for entry in kept(folder)}
+    entries_before = {entry.name: entry for entry in kept(folder, is_data=is_data)}
     ways = os.cpu_count() or 1
     with ThreadPoolExecutor(ways) as readers:
         parts = readers.map(
@@ -61,8 +61,9 @@ def read_tree(folder: Path, script: str | None = None, *, is_data: bool = False)
         )
         entries = tuple(sorted(chain.from_iterable(parts)))
     if entries != tuple(entries_before.values()):
-        list_of(folder).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(list_of(folder), json.dumps(entries))
+        list_file = list_of(folder, is_data=is_data)
+        list_file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(list_file, json.dumps(entries))
     size = sum(entry.size for entry in entries)
     left_out = list(_left(folder, set(names)))
     return FolderTree(

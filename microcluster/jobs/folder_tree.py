@@ -76,8 +76,9 @@ class FolderTree:
         Raises:
             LookupError: the folder has changed since, or nobody on this computer has read it.
         """
-        found = kept(self.folder)
-        if id_of(found) != self.id:
+        lists = (kept(self.folder, is_data=is_data) for is_data in (False, True))
+        found = next((entries for entries in lists if id_of(entries) == self.id), None)
+        if found is None:
             raise LookupError(f"{self.path} is not what it was when the stack file was read")
         return found
 
@@ -88,14 +89,16 @@ def id_of(entries: tuple[Entry, ...]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def list_of(folder: Path) -> Path:
-    """Return the file that keeps the list of a folder's files."""
-    return Home.of().root / "cache" / "trees" / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.json"
+def list_of(folder: Path, *, is_data: bool) -> Path:
+    """Return the file that keeps the list of a folder's files; the same folder as data has another one, because more of it travels."""
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return Home.of().root / "cache" / "trees" / (f"{name}.data.json" if is_data else f"{name}.json")
 
 
-def kept(folder: Path) -> tuple[Entry, ...]:
+def kept(folder: Path, *, is_data: bool) -> tuple[Entry, ...]:
     """Return what the last reading of a folder has found; nothing where it was never read."""
     try:
-        return tuple(Entry(*row[:4], tuple(row[4])) for row in json.loads(list_of(folder).read_text()))
+        rows = json.loads(list_of(folder, is_data=is_data).read_text())
+        return tuple(Entry(*row[:4], tuple(row[4])) for row in rows)
     except (OSError, ValueError, TypeError, LookupError):
         return ()

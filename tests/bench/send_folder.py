@@ -48,7 +48,7 @@ def measure(console: Console) -> None:
                 act = way(host, folder, f"{scratch}/there-{number}-{name.partition(' ')[0]}")
                 for column in seconds[name]:
                     column.append(_seconds(act))
-            list_of(folder).unlink()
+            list_of(folder, is_data=False).unlink()
         medians = {name: [median(column) for column in columns] for name, columns in seconds.items()}
         for name, columns in medians.items():
             table.add_row(name, *(f"{took:.1f}" for took in columns))

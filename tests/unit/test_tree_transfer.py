@@ -83,6 +83,16 @@ def test_a_folder_arrives_as_it_is_and_goes_once(host, folder, target):
     assert send_tree(host, read_tree(folder), str(target)) is False
 
 
+def test_one_folder_travels_as_program_and_as_data(host, folder, target):
+    (folder / ".gitignore").write_text("data\n")
+    (folder / "latest").unlink()
+    program, data = read_tree(folder), read_tree(folder, is_data=True)
+    send_tree(host, program, str(target))
+    send_tree(host, data, str(target.with_name("data")))
+    assert sorted(contents(target)) == [".gitignore", "run.sh", "train.py"]
+    assert contents(target.with_name("data")) == contents(folder)
+
+
 def test_only_what_is_missing_goes_and_what_is_gone_is_removed(host, folder, target):
     send_tree(host, read_tree(folder), str(target))
     before = inodes(target)
