@@ -28,6 +28,7 @@ PROGRAMS = {
     "launch.torchrun": "launch.torchrun",
     "nodes.links": "nodes.links",
     "nodes.node_facts": "nodes.node_facts",
+    "nodes.run_usage": "nodes.run_usage",
     "readers.scalars": "formats.logs.scalars",
     "records.inventory": "records.inventory",
     "records.run_snapshot": "records.run_snapshot",

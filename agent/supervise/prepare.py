@@ -1,20 +1,21 @@
 """Bring data, checkpoint, configuration and programs to every node before the ranks start, and end a step in which nothing moves any more.
 
-Moving is what the run's processes on this machine read, write and compute. So no step has a limit for the whole of it: 10 GB may
-take their time. A connection that only keeps itself alive moves too little to count.
+Moving is what the run's processes read, write and compute: those of this machine, and those of the others where nothing moves here for
+a while. So no step has a limit for the whole of it: 10 GB may take their time. A connection that only keeps itself alive moves too
+little to count.
 """
 
-import contextlib
 import json
 import threading
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from agent import kill_run
 from agent.data.progress import SAY_EVERY_S
 from agent.formats.checkpoints import rewritten
 from agent.launch import script_imports
 from agent.machine import parallel
+from agent.nodes.run_usage import Process, Usage, answered, growth, usage
 from agent.run.context import Run
 from agent.supervise import ensure_data, health_rules, resume, shared_folder
 from agent.supervise.checkpoint_watch import copy_state
@@ -31,8 +32,7 @@ SHOWN = 100
 """Most characters of a line of job.setup in a sentence."""
 PROBE_TIMEOUT_S = 30
 PROBE = 'mkdir -p "$0" && dd if=/dev/zero of="$0/probe" bs=512 count=1 conv=fsync 2>/dev/null && rm "$0/probe"'
-Usage = NamedTuple("Usage", [("bytes", int), ("ticks", int)])
-"""Bytes read and written, and ticks of a processor."""
+USAGE_TIMEOUT_S = 20
 
 
 def prepare(run: Run) -> bool:
@@ -184,9 +184,11 @@ class IdleWatch:
     def _look_on(self) -> None:
         moved, before, moved_at = Usage(0, 0), {}, time.monotonic()
         while not self.over.wait(LOOK_EVERY_S):
-            now = usage(self.run.spec.run)
+            now = usage(self.run.spec.run, self.run.spec.machines.addresses[0])
+            if time.monotonic() - moved_at >= IDLE_S / 3:  # For the whole of it a set-up line may only go on elsewhere.
+                now.update(self._elsewhere())
             moved = Usage(*map(sum, zip(moved, growth(before, now))))
-            before = now
+            before.update(now)
             if moved.bytes >= MOVED_BYTES or moved.ticks >= MOVED_TICKS:
                 moved, moved_at = Usage(0, 0), time.monotonic()
             self.guarded = self.guard.verdict()
@@ -195,33 +197,11 @@ class IdleWatch:
                 kill_run.end("only", self.run.spec.run)
                 moved_at = time.monotonic()
 
-
-def usage(run: str) -> Dict[kill_run.Process, Usage]:
-    """Return {process: usage} of the run's processes on this machine."""
-    found = {}
-    for process in kill_run.find("only", run):
-        with contextlib.suppress(OSError):  # It has ended meanwhile.
-            found[process] = Usage(bytes_of(process.pid), ticks_of(process.pid))
-    return found
-
-
-def bytes_of(pid: int) -> int:
-    """Return what a process has read and written; nothing where the kernel does not count it, whose processor time has to do."""
-    try:
-        with open("/proc/{}/io".format(pid)) as file:
-            numbers = dict(line.split(": ") for line in file.read().splitlines())
-    except OSError:
-        return 0
-    return int(numbers["rchar"]) + int(numbers["wchar"])
-
-
-def ticks_of(pid: int) -> int:
-    fields = kill_run.stat(str(pid))
-    return int(fields[11]) + int(fields[12])
-
-
-def growth(before: Mapping[kill_run.Process, Usage], now: Mapping[kill_run.Process, Usage]) -> Usage:
-    """Return by how much bytes and ticks have grown, all processes together; those that have ended count no more."""
-    pairs = [(now[process], before.get(process, Usage(0, 0))) for process in now]
-    grown = [(after.bytes - earlier.bytes, after.ticks - earlier.ticks) for after, earlier in pairs]
-    return Usage(*map(sum, zip(*grown))) if grown else Usage(0, 0)
+    def _elsewhere(self) -> Dict[Process, Usage]:
+        """Return {process: usage} of the run's processes on the other machines that answer; before they have the agent none does."""
+        others = [] if self.run.is_shared else self.run.spec.machines.addresses[1:]
+        argv, found = self.run.program("nodes.run_usage", self.run.spec.run), {}
+        answers = parallel(lambda address: self.run.ask(argv, USAGE_TIMEOUT_S, address, marked=False), others)
+        for address, (code, output) in zip(others, answers):
+            found.update(answered(address, code, output))
+        return found

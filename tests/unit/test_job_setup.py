@@ -291,3 +291,12 @@ def test_a_line_in_which_nothing_moves_is_ended_and_the_node_named(carry_out, mo
     cause, why, lines = carry_out("echo asks a question; [ -z $AT ] || sleep 300")
     assert (cause, lines) == ("setup", ["asks a question"])
     assert why.startswith("line 1 of job.setup (the line) on gpu-1: nothing was read, written or computed for 5 s")
+
+
+def test_a_line_that_only_another_node_computes_is_left_alone(folder, carry_out, monkeypatch):
+    monkeypatch.setattr(prepare, "IDLE_S", 3)
+    monkeypatch.setattr(prepare, "LOOK_EVERY_S", 0.2)
+    # What a compiler has used there grows by five seconds of a processor with each look.
+    usage = f'echo x >> {folder}/looks; echo "[[7, \\"1\\", 0, $(($(wc -l < {folder}/looks) * 500))]]"'
+    way = f'case $2 in *run_usage*) {usage} ;; *) AT=$1; export AT; eval "$2" ;; esac'
+    assert carry_out("[ -z $AT ] || sleep 8", ssh=["sh", "-c", way, "ssh"]) is None
