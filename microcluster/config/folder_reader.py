@@ -179,7 +179,7 @@ def _patterns(folder: Path, top: Path) -> list[str]:
 def _problems(folder: Path, names: Sequence[str], script: str | None, *, is_data: bool) -> list[str]:
     """Say all that keeps a folder from travelling."""
     found_problems = []
-    if script and script not in names:
+    if script and Path(script).as_posix() not in names:  # Without its `//` and `/./`.
         stays = f"{script} of {folder} stays behind, because git ignores it; take it in with a line !{script} in {IGNORE_FILE}"
         found_problems.append(stays if (folder / script).is_file() else f"{folder} does not hold {script}")
     if is_data and not names:

@@ -167,3 +167,9 @@ def test_only_a_small_folder_of_texts_lists_its_hashes(folder):
     assert ".gitignore" not in hashes
     written(folder, {f"{number}.txt": "" for number in range(199)})
     assert not read_tree(folder).hashes
+
+
+def test_a_script_is_found_however_its_path_is_written(tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "train.py").write_text("")
+    assert read_tree(tmp_path, "tools//./train.py").files == 1
