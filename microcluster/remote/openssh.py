@@ -24,8 +24,8 @@ from microcluster.remote.host import COMMAND_TIMEOUT_S, NO_EXIT_CODE, Host
 
 SSH = shlex.split("""ssh -F /dev/null -o IdentitiesOnly=yes -o IdentityAgent=none -o GlobalKnownHostsFile=/dev/null
 -o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o ServerAliveCountMax=4""")
-CIPHERS = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr"
-"""OpenSSH's own ciphers, those first that processors compute: bulk data cost half the time that they do in the usual order."""
+CIPHERS = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr"
+"""OpenSSH's ciphers that processors compute, also where only FIPS is allowed: bulk data cost half the time of ChaCha20, which it prefers."""
 MASTER = shlex.split("""-M -N -f -o ControlPersist=60 -o BatchMode=yes -o StrictHostKeyChecking=yes -o UpdateHostKeys=no
 -o ForwardAgent=no -o ForwardX11=no -o ClearAllForwardings=yes -o PermitLocalCommand=no -o RemoteCommand=none -o RequestTTY=no
 -o LogLevel=ERROR -o ConnectTimeout=10 -o ServerAliveInterval=15 -o ServerAliveCountMax=6 -S""")
