@@ -25,6 +25,21 @@ def samples(folder):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def test_who_looks_sees_the_phase_that_a_run_has_entered(folder, run):
+    write_job(folder)
+    run().enter("staging")
+    assert run_snapshot.observe(str(folder))["phase"] == "staging"
+
+
+def test_the_log_has_what_a_program_outside_the_container_says(folder, run):
+    write_job(folder)
+    heard = []
+    opened = run()
+    with opened.log:
+        assert opened.do_outside(["sh", "-c", "echo out; echo err >&2; exit 3"], heard.append) == 3
+    assert (folder / "job.log").read_text().endswith("out\nerr\n") and heard == ["out", "err"]
+
+
 def test_a_clock_that_steps_by_twenty_minutes_to_and_fro_ends_nothing(folder):
     by = folder / "stepped_by"
     by.write_text("0")

@@ -139,6 +139,23 @@ def test_case_6_a_make_up_that_begins_while_a_finished_job_is_fetched_keeps_its_
     assert world.is_busy and "cancel" not in world.log
 
 
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_a_guard_that_waits_for_a_command_still_returns_its_record(world, moment):
+    world.run, world.is_busy = ran("finished"), moment == "before"
+    world.during["fetch"] = lambda: setattr(world, "is_busy", True)
+    world.pass_(3600)
+    record = look(guard(world, LEASE))
+    assert (record.verdict.step, world.is_over) == ("end", False)
+
+
+def test_an_account_that_falls_silent_after_the_fetch_is_an_alarm(world):
+    world.run = ran("finished")
+    world.during["fetch"] = lambda: world.cuts.add("account")
+    world.pass_(3600)
+    record = look(guard(world, LEASE))
+    assert (record.verdict.code, world.fetched, world.is_over) == (UNKNOWN, True, False)
+
+
 def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines(world):
     alone = guard(world, LEASE)
     world.during["fetch"] = lambda: setattr(world, "extension", Extension(Decimal(6)))

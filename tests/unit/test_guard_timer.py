@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from microcluster.core.home import Home
 from microcluster.guard import timer
+from microcluster.guard.installed import timer_job
 from microcluster.guard.timer import Job
 from microcluster.setup.errors import CommandFailed
 
@@ -292,3 +294,9 @@ def test_a_computer_with_neither_is_told_what_to_do(computer, monkeypatch):
     monkeypatch.setenv("PATH", str(computer.person / "empty"))
     with pytest.raises(CommandFailed, match="neither systemd for its users nor cron"):
         timer.timer(computer.job())
+
+
+def test_a_timer_looks_in_the_home_and_cache_of_its_person(tmp_path):
+    job = timer_job("local", Home(tmp_path / "home", tmp_path / "cache"))
+    assert job.variables["MICROCLUSTER_HOME"] == str(tmp_path / "home")
+    assert job.variables["MICROCLUSTER_CACHE"] == str(tmp_path / "cache")

@@ -245,6 +245,16 @@ def test_a_secret_is_found_in_every_coat(said):
     assert base64.b64encode(SECRET.encode()).decode()[8:20] not in shown
 
 
+@pytest.mark.parametrize("shift", range(3))
+@pytest.mark.parametrize("length", [30, 31, 32])
+def test_base64_shows_at_most_a_byte_of_a_secret_at_each_edge(shift, length):
+    secret = SECRET[:length]
+    coded = base64.b64encode(b"\xff" * shift + secret.encode() + b"\xff" * ((-shift - length) % 3)).decode()
+    shown = redacted(coded, secret)
+    assert "(secret)" in shown
+    assert len(shown.replace("(secret)", "")) <= 4 * bool(shift) + 4 * bool((shift + length) % 3)
+
+
 def test_a_private_key_is_found_in_base64_too():
     coded = base64.b64encode(b"-----BEGIN OPENSSH PRIVATE KEY-----\nabc").decode()
     assert redacted(f"userdata {coded} end") == "userdata (private key) end"
