@@ -42,7 +42,7 @@ STOPPED = '[ ! -d "$0" ] || [ -e "$0/exit_code" ] || : > "$0/{}"'.format(STOP_FI
 Process = NamedTuple("Process", [("pid", int), ("started", bytes)])
 """The start time tells it from a later one with its number."""
 Mark = NamedTuple("Mark", [("run", str), ("role", str)])
-"""What a process's environment says of it; the role is empty for a process without one."""
+"""Run and role in a process's environment; the role is empty for a process without one."""
 Container = NamedTuple("Container", [("id", str), ("pid", int)])
 """The number is that of its first process."""
 

@@ -18,7 +18,7 @@ HELD = "held while `fab watch` runs; without it, every minute from now on: fab g
 
 @dataclass(frozen=True)
 class TrainingJobArgs:
-    """What is to run, and the cluster to train on."""
+    """Inputs of a training job: the decided cluster and run, and the component that rents its nodes."""
 
     of: TrainingClusterArgs
     cluster: TrainingCluster
@@ -34,9 +34,9 @@ class TrainingJob(pulumi.ComponentResource):
     plan: str
     """Expected hours and dollars."""
     at_risk: str
-    """What a crash may cost."""
+    """Training time that a crash loses, with its price."""
     guard: str
-    """Who holds the rental to its limits, after a command that does not."""
+    """Sentence about who enforces the rental's limits once this command is over."""
     facts: pulumi.Output[str]
     """JSON of the cluster facts for the operator's verbs."""
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 REDRAW = re.compile(r"(?:\r?\x1b\[2K|\x1b\[1A|\x1b\[\?25[lh])+")
-"""How rich takes back the lines of a live display."""
+"""Escape codes with which rich erases the lines of a live display before it draws them again."""
 FRAME = """<svg viewBox="-10 -10 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
 .{unique_id}-matrix {{ font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px;
  line-height: {line_height}px; white-space: pre }} {styles}</style><defs><clipPath id="{unique_id}-clip-terminal">

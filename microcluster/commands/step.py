@@ -55,7 +55,7 @@ def mount_drive() -> int:
 
 @command
 def compare_drive() -> int:
-    """The same shared drive on every machine: what one writes the others read."""
+    """Check that every machine reads on the shared drive what the first one writes."""
     cluster = _read_facts()
     steps.compare_drive(steps.open_hosts(cluster), cluster)
     say("drive: every machine sees what the first one writes")

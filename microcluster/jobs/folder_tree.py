@@ -60,7 +60,7 @@ class FolderTree:
 
     @property
     def summary(self) -> tuple[str, str]:
-        """What travels, and what stays behind, for people."""
+        """Two phrases for people: the files that travel, and the files that stay behind with the reason."""
         left = "nothing stays behind"
         if self.left_files:
             names = printable(", ".join(self.left_names), LONGEST_NAMES)

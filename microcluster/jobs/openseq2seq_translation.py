@@ -10,18 +10,18 @@ BATCH = 16
 MAX_LENGTH = 256
 """Sentence pieces; what is longer is cut by the data layer, as in the run's own evaluations."""
 FORMAT = tensorflow
-"""What knows the files of a checkpoint, and whether they are whole."""
+"""Module that lists the files of a checkpoint and says whether they are whole."""
 CHECKPOINT = ".index"
-"""How the name of the one file of a checkpoint ends by which it is named."""
+"""Suffix of the one file that each checkpoint has; the rest of its name is the checkpoint's name."""
 PIECES, VOCABULARY = "data/m_common.model", "data/m_common.vocab"
-"""Where a fetched run has what cuts sentences into pieces, and their list."""
+"""Paths in a fetched run: the model that cuts sentences into pieces, and the list of all pieces."""
 BOARD = "translate.py"
 """For images/jetson, which has the run at /model and the text's pieces at /tmp/source."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well a text was translated: a name for programs, and words for people with how it was computed."""
+    """Quality of a translated text: a name for programs, and words for people that say how it was computed."""
 
     name: str
     value: float

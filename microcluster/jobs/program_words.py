@@ -12,7 +12,7 @@ from microcluster.core.plain_text import shown
 from microcluster.jobs.job_section import matching
 
 NUMBERED = re.compile(r"(?<!rank)(?<!rank[-_])(?<!shard)(?<!shard[-_])(\\d|\[0-9\])")
-"""Where a pattern takes numbers, but those of ranks and shards: without the group ``step`` it was forgotten."""
+"""Part of a file pattern that matches a number, except a rank's or shard's. A pattern with one needs the group ``step``."""
 LONGEST, LONGEST_WORDS = 1000, 8000
 SOURCE = re.compile(
     r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9_.~-]+)+|[A-Za-z0-9_][A-Za-z0-9_.-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9_.~/][A-Za-z0-9_.~/-]*|(~|\.{1,2}|\$MICROCLUSTER_HOME)?/?[A-Za-z0-9_./ -]*"

@@ -44,7 +44,7 @@ def test_the_jobs_of_a_real_qstat_are_read_in_their_order():
     assert found[2] == commands.Job("3", MINE, "researcher", "R", "gpu")
 
 
-def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
+def test_a_job_number_is_the_same_without_torques_server_name():
     table = "Job ID  Name User Time Use S Queue\n------- ---- ---- -------- - -----\n213061.mgmt STDIN ykao 0 Q gpu\n"
     assert commands.jobs(table) == [commands.Job("213061", "STDIN", "ykao", "Q", "gpu")]
     assert commands.submitted("213061.sn-mgmt.cm.cluster\n") == ["213061"]
@@ -54,7 +54,7 @@ def test_a_number_is_the_same_with_and_without_the_name_of_torques_server():
 
 
 @pytest.mark.parametrize("name", ["slurm_qstat_q.txt", "torque_qstat_q.txt"])
-def test_the_limit_of_a_queue_is_read_from_slurms_table_and_from_torques(name):
+def test_a_queues_limit_is_read_from_slurms_and_torques_tables(name):
     assert commands.queues(real(name))["gpu"] == (8 * 3600, None)
     forms = {"08:00:00": 28800, "2-00:00:00": 172800, "01:08:00:00": 115200, "--": None}
     assert {text: commands.seconds(text) for text in forms} == forms
@@ -66,7 +66,7 @@ def test_the_nodes_of_a_real_pbsnodes_have_their_processors():
     assert commands.nodes(both.replace("= free", "= down,offline")) == [0, 0]
 
 
-def test_a_step_of_torque_carries_its_environment_and_hands_on_output_and_exit_code(tmp_path, monkeypatch, capfdbinary):
+def test_a_torque_step_passes_on_environment_output_and_exit_code(tmp_path, monkeypatch, capfdbinary):
     (tmp_path / "pbsdsh").write_text('#!/bin/sh\necho "$1 $2 $3"; shift 3; exec env -i "$@"\n')
     (tmp_path / "pbsdsh").chmod(0o755)
     for name, value in (("PATH", f"{tmp_path}:{os.environ['PATH']}"), ("PBS_JOBID", "7"), ("SECRET", "x")):
@@ -75,12 +75,12 @@ def test_a_step_of_torque_carries_its_environment_and_hands_on_output_and_exit_c
     assert capfdbinary.readouterr().out == b"-o -h sn02\n7\n"
 
 
-def test_a_run_is_submitted_with_everything_in_one_option_l_and_is_never_rerun_by_the_queue(queue):
+def test_a_job_asks_all_in_one_option_l_and_forbids_reruns(queue):
     assert submitted(queue) == {"job": "100", "new": True}
     assert "-N mc1f3a9c4200e11 -q gpu -l nodes=2:ppn=4,walltime=7200 -r n" in queue.submissions[0]
 
 
-def test_a_run_whose_last_job_is_over_is_submitted_again_without_what_that_left(queue):
+def test_a_run_is_submitted_again_without_what_its_last_job_left(queue):
     queue.has(f"7 {MINE} C gpu")
     left = [queue.folder / name for name in ("exit_code", "guard.json")]
     for each in left:
@@ -95,21 +95,21 @@ def test_what_the_queue_says_to_a_refused_run_is_handed_on(queue):
         submitted(queue)
 
 
-def test_a_waiting_run_shows_its_place_among_those_that_wait_in_its_queue(queue):
+def test_a_waiting_run_shows_its_place_in_the_queue(queue):
     queue.has("1 a R gpu", "2 b Q gpu", "3 c Q gpu-long", f"4 {MINE} Q gpu", "5 d Q gpu")
     seen = login.look(queue.request)
     assert (seen["alive"], seen["phase"]) == (True, "queued")
     assert [seen["queue"][key] for key in ("job", "position", "waiting")] == ["4", 2, 3]
 
 
-def test_a_run_whose_job_left_the_queue_is_not_alive_whatever_its_folder_says(queue):
+def test_a_run_whose_job_left_the_queue_is_not_alive(queue):
     queue.has(f"4 {MINE} C gpu")
     with (queue.folder / "supervisor.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert login.look(queue.request)["alive"] is False
 
 
-def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(queue):
+def test_a_running_run_shows_its_phase_and_its_silence_by_file_time(queue):
     queue.has(f"4 {MINE} R gpu")
     (queue.folder / "phase").write_text("training")
     (queue.folder / "alive_at").write_text("1.0")
@@ -126,7 +126,7 @@ def test_a_running_run_shows_its_own_phase_and_the_silence_by_the_files_time(que
         (UNCLEAR, UNCLEAR),
     ],
 )
-def test_a_running_job_is_asked_first_and_only_its_word_proves_the_end_on_each_node(queue, monkeypatch, word, proof):
+def test_only_the_running_job_itself_proves_the_end_on_each_node(queue, monkeypatch, word, proof):
     monkeypatch.setattr(login, "ASKED_S", 0)
     queue.has(f"4 {MINE} R gpu")
     if word:
@@ -143,7 +143,7 @@ def test_a_job_that_stays_in_the_queue_is_named_as_that(queue, monkeypatch):
         login.leave(queue.request)
 
 
-def test_two_commands_that_end_a_run_at_once_do_not_hinder_each_other(queue, monkeypatch):
+def test_two_commands_may_end_a_run_at_once(queue, monkeypatch):
     def after_the_other(source, target):
         raise FileNotFoundError(source)  # It has renamed what both were writing.
 
@@ -159,7 +159,7 @@ def test_fewer_nodes_than_asked_for_end_the_run_with_a_named_cause(with_agent, m
     assert failure == {"cause": "queue", "sentence": "the queue granted 1 and not 2 nodes", "lines": []}
 
 
-def test_a_slow_qsub_keeps_the_next_command_waiting_although_its_caller_was_killed(queue):
+def test_a_slow_qsub_delays_the_next_command_after_its_caller_was_killed(queue):
     queue.does("slow", "2")
     caller = subprocess.Popen([sys.executable, str(AGENT), "batch.login", "submit", json.dumps(queue.request)])
     while not (queue.here / "begun").exists():
@@ -178,7 +178,7 @@ def test_an_earlier_command_that_never_ends_is_named_after_a_limit(queue, monkey
     assert queue.submissions == []
 
 
-def test_a_job_that_came_late_does_not_take_the_place_of_the_one_that_has_carried_out_the_run(queue):
+def test_a_late_job_does_not_replace_the_one_that_did_the_run(queue):
     queue.does("twice")
     assert submitted(queue) == {"job": "100", "new": True}
     assert queue.living == ["100"], "of two jobs that one qsub has made one is left"
@@ -195,7 +195,7 @@ def test_a_strangers_job_of_the_same_name_is_neither_found_nor_deleted(queue):
     assert queue.living == ["7"]
 
 
-def test_the_job_of_a_stack_with_a_copied_key_in_another_folder_is_neither_found_nor_deleted(queue, tmp_path):
+def test_a_copied_key_in_another_folder_finds_and_deletes_no_job(queue, tmp_path):
     (tmp_path / "other").mkdir()
     other = {"folder": str(tmp_path / "other"), "stack": "copy", "name": "mc1f3a9c42c0b1e"}
     assert submitted(queue, **other)["new"]
@@ -211,7 +211,7 @@ def test_the_job_of_another_stack_in_the_same_folder_is_not_ended(queue):
 
 
 @pytest.mark.parametrize("saved", [None, 5])
-def test_a_walltime_in_which_nothing_was_saved_is_not_asked_for_again_but_a_longer_one_is(queue, saved):
+def test_after_a_walltime_without_a_checkpoint_only_a_longer_one_is_requested(queue, saved):
     submitted(queue)
     queue.has(f"100 {MINE} C gpu")
     earlier = Walltime(100.0, 0.0)
@@ -238,7 +238,7 @@ def with_agent(queue):
     return queue
 
 
-def test_a_job_that_is_not_the_chosen_one_or_that_the_queue_begins_again_ends_itself_and_is_written_down(with_agent):
+def test_a_job_not_chosen_or_rerun_ends_itself_and_is_recorded(with_agent):
     (with_agent.folder / "granted.json").write_text(BEGUN)
     for number, says in (("555", False), ("100", True)):
         code, life = begun(with_agent, number)
@@ -248,13 +248,13 @@ def test_a_job_that_is_not_the_chosen_one_or_that_the_queue_begins_again_ends_it
     assert not (with_agent.folder / "nodes_ended.json").exists()
 
 
-def test_a_job_that_a_slow_qsub_brings_after_the_run_was_left_ends_itself(with_agent):
+def test_a_job_submitted_after_its_run_was_left_ends_itself(with_agent):
     (with_agent.folder / "stop_asked").touch()
     code, life = begun(with_agent, "100")
     assert "ended" in life and (with_agent.folder / "stopped").exists()
 
 
-def test_a_job_whose_modules_are_not_there_is_on_the_receipt_with_its_end(with_agent):
+def test_a_job_with_missing_modules_is_on_the_receipt_with_its_end(with_agent):
     (with_agent.home / ".microcluster/prelude").write_text("exit 3\n")
     code, life = begun(with_agent, "100")
     assert (code, life["name"]) == (3, MINE) and life["ended"] >= life["started"]
@@ -270,7 +270,7 @@ def test_the_programs_secrets_go_with_the_job_and_with_the_run(with_agent):
         assert not secrets.exists()
 
 
-def test_a_step_of_the_clock_does_not_move_the_end_of_the_walltime(queue, monkeypatch):
+def test_a_clock_step_does_not_move_the_end_of_the_walltime(queue, monkeypatch):
     walltime = Walltime(time.monotonic() + 5, time.monotonic())
     monkeypatch.setattr(job, "checkpoints_in", lambda folder: None)
     monkeypatch.setattr(time, "time", lambda: 4e9)
@@ -316,7 +316,7 @@ class Child:
         return 0 if self.looks > 5 else None
 
 
-def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them(tmp_path):
+def test_addresses_of_granted_nodes_replace_their_placeholders(tmp_path):
     text = '["{node-0}:48123", "{node-1}"]'
     assert queue_nodes.filled(text, str(tmp_path)) == text
     (tmp_path / "granted.json").write_text(BEGUN)
@@ -331,7 +331,7 @@ def test_the_addresses_of_granted_nodes_take_the_place_of_what_stands_for_them(t
         ([(900.0, 40), (950.0, 50)], "goes on from step 50"),
     ],
 )
-def test_late_in_the_walltime_the_first_new_checkpoint_ends_the_run_and_at_its_end_nothing_has_to(looks, verdict):
+def test_late_in_the_walltime_a_checkpoint_or_its_end_stops_the_run(looks, verdict):
     time_left = Walltime(ends_at=1000.0, now=0.0)
     *before, last = looks
     assert [time_left.verdict(*look) for look in before] == [""] * len(before)
@@ -353,7 +353,7 @@ def test_a_log_folder_that_cannot_be_read_does_not_outlast_the_walltime(tmp_path
         look(left_s=-1)
 
 
-def test_an_empty_queue_is_not_asked_again_at_once_and_a_host_without_its_commands_is_named_as_that(queue, monkeypatch):
+def test_an_empty_queue_waits_and_a_host_without_queue_commands_is_named(queue, monkeypatch):
     queue.has()
     assert login.listed(str(queue.folder), time.time()) == []
     with monkeypatch.context() as patch:

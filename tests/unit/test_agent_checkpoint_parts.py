@@ -64,7 +64,7 @@ def of(step, ranks=range(4)):
     return [f"step-{step}/rank{rank}.pt" for rank in ranks]
 
 
-def test_the_launcher_gets_the_parts_of_the_other_node_once_and_what_the_program_has_removed_does_not_come_back(nodes):
+def test_the_launcher_gets_another_nodes_parts_once_and_none_that_were_removed(nodes):
     here, there = nodes
     gather(here)
     assert names(here) == of(100) + of(200)
@@ -75,7 +75,7 @@ def test_the_launcher_gets_the_parts_of_the_other_node_once_and_what_the_program
     assert names(here) == of(200)
 
 
-def test_what_the_program_has_removed_on_its_node_goes_here_too_once_a_newer_one_has_its_copy(nodes):
+def test_parts_removed_on_their_node_go_once_a_newer_step_is_copied(nodes):
     here, there = nodes
     gather(here, 50)
     shutil.rmtree(there / "logdir/step-100")
@@ -86,7 +86,7 @@ def test_what_the_program_has_removed_on_its_node_goes_here_too_once_a_newer_one
 
 
 @pytest.mark.parametrize("resumed", [False, True], ids=["lost meanwhile", "after a resume"])
-def test_the_parts_of_a_node_that_was_replaced_stay_and_are_given_back(nodes, resumed):
+def test_parts_of_a_replaced_node_stay_and_are_given_back(nodes, resumed):
     here, there = nodes
     gather(here, 50)
     shutil.rmtree(there / "logdir")
@@ -165,7 +165,7 @@ def test_a_folder_elsewhere_that_its_node_has_removed_goes_here_too(nodes, tmp_p
     assert not (here / "logdir/step-100/tokenizer").exists()
 
 
-def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a_while(nodes):
+def test_a_new_steps_folder_is_left_to_the_training_program_at_first(nodes):
     here, there = nodes
     save(there / "logdir", "step-300/rank2.pt", age_s=5)
     gather(here, 100)
@@ -175,7 +175,7 @@ def test_while_ranks_train_the_folder_of_a_new_step_is_left_to_the_program_for_a
     assert (here / "logdir/step-300/rank2.pt").exists()
 
 
-def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
+def test_a_silent_node_is_named_and_the_other_parts_come(nodes):
     here, there = nodes
     ssh = f"[ $1 = gone ] && {{ echo no route to host; exit 255; }}; {SSH.format(here=here, there=there)}"
     sample_spec.change(here, ssh=["sh", "-c", ssh, "ssh"])
@@ -185,7 +185,7 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_parts_come(nodes):
     assert names(here) == of(100) + of(200)
 
 
-def test_before_a_resume_every_node_has_all_files_of_the_step_no_other_one_and_what_else_was_there(nodes, tmp_path):
+def test_before_a_resume_each_node_has_the_whole_step_and_no_other(nodes, tmp_path):
     here, there = nodes
     gather(here)
     save(there / "logdir", "loss.csv", b"of an earlier attempt")
@@ -210,7 +210,7 @@ def shell(here, there, tmp_path):
     return str(program)
 
 
-def test_the_replica_has_the_parts_of_all_nodes_so_that_either_machine_may_be_lost(nodes):
+def test_the_replica_has_all_nodes_parts_so_either_machine_may_fail(nodes):
     here, there = nodes
     gather(here)
     shutil.copytree(AGENT, there / "agent")
@@ -240,7 +240,7 @@ def test_after_the_end_a_fetch_lists_the_files_of_all_nodes(nodes, tmp_path):
     assert newest == [*(f"logdir/{name}" for name in of(200)), *both]
 
 
-def test_a_link_in_a_checkpoint_comes_as_its_file_from_elsewhere_and_else_as_a_link(nodes, tmp_path):
+def test_a_checkpoints_outside_link_comes_as_a_file_others_as_links(nodes, tmp_path):
     here, there = nodes
     save(tmp_path, "elsewhere.pt", b"weights")
     links = {"rank4.pt": tmp_path / "elsewhere.pt", "rank5.pt": "/only/in/the/container", "rank6.pt": "rank2.pt"}
@@ -282,7 +282,7 @@ def test_a_checkpoint_of_1200_long_names_is_copied_and_given(nodes):
     assert done.returncode == 0 and len(list((there / "copy/logdir").rglob("*.pt"))) == 1200
 
 
-def test_a_part_that_is_lost_with_its_node_makes_the_one_before_the_newest(nodes):
+def test_a_part_lost_with_its_node_makes_the_earlier_checkpoint_the_newest(nodes):
     here, there = nodes
     gather(here)
     save(here / "logdir", "step-300/rank0.pt")

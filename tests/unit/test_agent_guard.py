@@ -90,7 +90,7 @@ def test_a_lease_ends_on_time_whatever_somebody_sets_the_clock_to(tmp_path, cloc
     assert watched.verdict() == LEASE_OVER
 
 
-def test_a_lease_that_was_extended_lasts_longer_also_for_a_run_under_way_and_over_its_next_start(tmp_path, clocks):
+def test_an_extended_lease_also_holds_for_a_living_run_and_its_restart(tmp_path, clocks):
     watched = guard_of(tmp_path, stop_at=clocks.day + HOUR_S)
     extend(tmp_path, clocks.day + 3 * HOUR_S, 3 * HOUR_S)
     clocks.pass_by(2 * HOUR_S)
@@ -108,7 +108,7 @@ def test_what_is_left_counts_by_the_clock_of_whoever_gives_it(tmp_path, clocks):
     assert watched.verdict() == LEASE_OVER
 
 
-def test_after_a_reboot_the_time_of_day_says_when_the_lease_is_over(tmp_path, clocks):
+def test_after_a_reboot_the_time_of_day_ends_the_lease(tmp_path, clocks):
     extend(tmp_path, clocks.day + HOUR_S, HOUR_S)
     clocks.pass_by(HOUR_S - 10)
     clocks.reboot()
@@ -119,7 +119,7 @@ def test_after_a_reboot_the_time_of_day_says_when_the_lease_is_over(tmp_path, cl
 
 
 @pytest.mark.parametrize(("armed", "limit_s"), [(True, 2700.0), (False, 7200.0)])
-def test_a_run_that_is_idle_is_stopped_and_before_its_first_step_after_two_hours(tmp_path, clocks, armed, limit_s):
+def test_an_idle_run_is_stopped_with_two_hours_until_its_first_step(tmp_path, clocks, armed, limit_s):
     watched = guard_of(tmp_path, idle_s=2700.0)
     assert watched.verdict(limit_s - 1, armed) is None
     why = f"stopped by the guard: nothing happened on any machine for {limit_s / 60:.0f} minutes"
@@ -133,7 +133,7 @@ def soon(folder, **limits):
     return {"stop_at": None, "idle_s": None, **limits}
 
 
-def test_a_program_that_looks_for_the_word_saves_and_ends_by_itself_when_the_lease_is_over(folder):
+def test_a_program_that_reads_the_stop_word_saves_at_the_leases_end(folder):
     program = f"until [ -e {folder}/stopped ]; do sleep 0.1; done; echo saved > {folder}/last; sleep 0.5; echo saved"
     ending = shell_wait(folder, '"phase": "training"')
     write_job(folder, train=["sh", "-c", f"{ending}; touch {folder}/begun; {program}"], stop_grace_s=60)
@@ -210,7 +210,7 @@ def failed_at_once(folder):
         (carry_out, "finished", True),
     ],
 )
-def test_machines_are_idle_also_after_a_run_whatever_its_end_and_nothing_of_it_is_left(folder, end, state, armed):
+def test_machines_are_idle_after_any_end_of_a_run_with_nothing_left(folder, end, state, armed):
     write_job(folder, sample_every_s=SAMPLE_S)
     rests(folder)
     end(folder)
@@ -221,7 +221,7 @@ def test_machines_are_idle_also_after_a_run_whatever_its_end_and_nothing_of_it_i
     assert is_watched(folder)
 
 
-def test_idle_time_after_a_run_counts_without_any_look_of_a_guard_and_the_next_attempt_is_not_idle(folder):
+def test_idle_time_after_a_run_counts_unwatched_until_the_next_attempt(folder):
     write_job(folder, guard=soon(folder, idle_s=1.0), sample_every_s=SAMPLE_S)
     rests(folder)
     carry_out(folder)
@@ -236,7 +236,7 @@ def test_idle_time_after_a_run_counts_without_any_look_of_a_guard_and_the_next_a
     assert not is_watched(folder), "its supervisor counts"
 
 
-def test_what_was_counted_before_a_run_is_not_said_of_it_also_where_it_came_late_to_the_disk(folder):
+def test_idle_time_before_a_run_is_not_its_own_even_if_late(folder):
     late = f"""echo '{{"idle_s": 9e9, "armed": true}}' > {folder}/activity.json"""
     slow = ["sh", "-c", f"sleep 2; cat {folder}/facts.json"]
     train = ["sh", "-c", f"touch {folder}/begun; cp {folder}/activity.json {folder}/seen"]
@@ -259,7 +259,7 @@ def started(folder):
 
 
 @pytest.mark.parametrize("change", [partial(look, idle_s=None), gone, started])
-def test_nobody_counts_idle_time_without_a_limit_without_the_run_or_beside_another_one(folder, change):
+def test_idle_time_is_counted_once_and_only_with_limit_and_run(folder, change):
     write_job(folder, sample_every_s=SAMPLE_S)
     look(folder)
     wait_until("the count", lambda: is_watched(folder), timeout_s=30, every_s=0.1)
@@ -290,7 +290,7 @@ def test_on_a_login_host_of_a_queue_nobody_counts_idle_time(folder, monkeypatch)
     assert len(begun) == 1, "on a machine, and neither before the queue grants nodes nor afterwards"
 
 
-def test_the_supervisor_stops_a_run_on_whose_machines_nothing_happens_and_says_for_how_long(folder):
+def test_the_supervisor_stops_a_run_on_idle_machines_with_the_duration(folder):
     hurry(folder, "supervise/guard.py", "UNARMED_S = 7200.0", "UNARMED_S = 1.0")
     quiet = "until grep -q idle_s $0/activity.json && ! grep -q null $0/activity.json; do sleep 0.1; done; cp $0/activity.json $0/seen; sleep 60"
     write_job(folder, train=["sh", "-c", quiet, str(folder)], guard=soon(folder, idle_s=1.0), sample_every_s=3)

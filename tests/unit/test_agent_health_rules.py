@@ -71,7 +71,7 @@ def test_a_loss_that_is_a_number_again_ends_nothing():
     assert rules.active(1.0) == {}
 
 
-def test_a_loss_that_stays_no_number_for_a_minute_ends_a_run_whose_steps_are_epochs():
+def test_a_minute_of_nan_losses_ends_a_run_that_counts_epochs():
     rules = watched()
     for t in (0.0, 30.0, 59.0, 60.0):
         assert rules.active(t) == {}
@@ -115,7 +115,7 @@ def test_any_output_and_any_new_checkpoint_is_life():
 
 
 @pytest.mark.parametrize(("used", "lives"), [(90, True), (5, False)])
-def test_gpus_at_work_are_life_unless_one_of_them_rests_for_which_the_others_wait(used, lives):
+def test_busy_gpus_are_life_unless_one_rests(used, lives):
     rules = watched()
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
     for t in range(0, 1020, 20):
@@ -243,7 +243,7 @@ def test_a_declared_evaluation_takes_its_time_and_is_neither_hung_nor_slow():
     assert rules.active(800.0) == {}
 
 
-def test_in_mixed_precision_gpus_at_work_do_not_hide_that_every_update_is_skipped():
+def test_busy_gpus_do_not_hide_skipped_mixed_precision_updates():
     rules = watched(mixed=True)
     rules.observe({"event": "train", "step": 40, "loss": 2.0}, 0.0)
     for t in range(0, 1000, 20):
@@ -251,7 +251,7 @@ def test_in_mixed_precision_gpus_at_work_do_not_hide_that_every_update_is_skippe
     assert "every update can be skipped" in rules.active(1000.0)["stalled"]
 
 
-def test_a_printed_sentence_about_a_full_disk_ends_no_living_run_whose_disks_have_room():
+def test_a_printed_full_disk_sentence_ends_no_run_with_free_space():
     rules = watched()
     rules.observe_sample("gpu-1", fact(), 0.0)
     rules.observe({"event": "disk-full", "named": "/data"}, 1.0)
@@ -267,7 +267,7 @@ def test_a_printed_sentence_about_a_full_disk_ends_no_living_run_whose_disks_hav
 
 
 @pytest.mark.parametrize("cause", [one for one in SENTENCES if one not in ("disk-full", "launcher-lost")])
-def test_a_cause_that_a_rank_names_explains_the_end_soon_after_and_nothing_else(cause):
+def test_a_cause_that_a_rank_names_explains_only_an_end_soon_after(cause):
     rules = watched()
     rules.observe({"event": cause, "named": "/dev/shm/x"}, 1.0)
     rules.observe({"event": "rank-died", "text": "rank 2 on gpu-1 ended with exit code 1"}, 2.0)
@@ -277,7 +277,7 @@ def test_a_cause_that_a_rank_names_explains_the_end_soon_after_and_nothing_else(
     assert cause not in rules.active(600.0, ended=True)
 
 
-def test_a_launcher_that_says_a_rank_died_is_believed_once_it_ends_or_nothing_goes_on():
+def test_a_launchers_report_of_a_dead_rank_counts_at_end_or_stall():
     rules = watched()
     rules.observe({"event": "train", "step": 1, "loss": 1.0}, 0.0)
     rules.observe({"event": "rank-died", "text": "rank 2"}, 1.0)
@@ -288,7 +288,7 @@ def test_a_launcher_that_says_a_rank_died_is_believed_once_it_ends_or_nothing_go
     assert ending(rules.active(200.0, ended=True)) is None, "the other launcher was one of the program's own"
 
 
-def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made():
+def test_a_stall_names_the_awaited_ranks_until_the_next_step():
     rules = watched(mixed=True)
     for rank in range(6):
         rules.observe({"event": "waited-for", "text": f"rank {rank} on gpu-{rank}"}, 1.0)
@@ -299,7 +299,7 @@ def test_a_stall_names_the_ranks_that_the_others_wait_for_until_a_step_is_made()
     assert "wait" not in rules.active(4000.0)["stalled"]
 
 
-def test_a_machine_that_does_not_answer_is_lost_when_nothing_goes_on_either():
+def test_a_silent_machine_is_lost_when_nothing_goes_on_either():
     rules = watched()
     for t in (0.0, 20.0):
         rules.observe_sample("gpu-1", fact(), t)
@@ -368,14 +368,14 @@ def test_a_disk_that_does_not_hold_three_more_checkpoints_is_nearly_full():
         ),
     ],
 )
-def test_steps_slower_by_a_third_than_predicted_or_at_first_are_an_alarm_with_its_price(settings, seconds, said):
+def test_steps_slower_by_a_third_are_an_alarm_with_its_price(settings, seconds, said):
     rules = watched(**settings)
     rules.observe({"event": "started"}, 0.0)
     paces(rules, 30.0, *seconds)  # The first line counts the start.
     assert rules.active(0.0).get("slow") == said
 
 
-def test_the_pace_line_after_an_evaluation_counts_the_evaluation_and_is_left_out():
+def test_the_pace_line_that_includes_an_evaluation_is_left_out():
     rules = watched(expected={**EXPECTED, "seconds": 1.0})
     for _ in range(6):
         rules.observe({"event": "validation", "loss": 2.0}, 0.0)
@@ -396,7 +396,7 @@ def test_a_line_that_is_long_overdue_is_slow_before_it_comes():
     assert rules.active(361.0) == {}
 
 
-def test_a_run_whose_lines_are_predicted_to_be_far_apart_has_not_stalled_between_them():
+def test_a_run_with_rare_predicted_lines_has_not_stalled_between_them():
     rules = watched(expected={**EXPECTED, "seconds": 10.0}, print_steps=100)
     rules.observe({"event": "train", "step": 0, "loss": 7.0}, 0.0)
     assert "stalled" not in rules.active(1500.0)

@@ -45,7 +45,7 @@ def trained(folder, ended):
     return train
 
 
-def test_a_loss_that_stays_nan_ends_the_ranks_also_in_a_stream_without_text_or_ends_of_lines(folder, trained):
+def test_a_loss_that_stays_nan_ends_ranks_in_any_output_stream(folder, trained):
     before = "head -c 3000000 /dev/zero; printf '\\377\\376\\r\\n'"
     lines = [f"[1,0]<stdout>:*** Global step {step}: ***     Train loss: nan " for step in (10, 11, 12)]
     found = trained(then=f"{before}; printf '%s\\r\\n' '{lines[0]}' '{lines[1]}' '{lines[2]}'; sleep 60")
@@ -54,7 +54,7 @@ def test_a_loss_that_stays_nan_ends_the_ranks_also_in_a_stream_without_text_or_e
     assert end_run(folder)["ended"] == 0
 
 
-def test_a_rank_that_died_is_named_with_its_node_and_its_own_last_lines(monitor):
+def test_a_dead_rank_is_named_with_its_node_and_last_lines(monitor):
     cause, why, shown = judged(
         monitor,
         "[1,0]<stdout>:*** Global step 10: ***     Train loss: 4.0 ",
@@ -69,7 +69,7 @@ def test_a_rank_that_died_is_named_with_its_node_and_its_own_last_lines(monitor)
     assert shown[-1] == "[1,2]<stderr>:Traceback line 29", "samples and blank lines are left out"
 
 
-def test_a_rank_that_the_run_does_not_have_ends_it_without_a_crash(monitor):
+def test_a_rank_number_outside_the_run_ends_it_without_a_crash(monitor):
     line = "mpirun noticed that process rank 77 with PID 1 on node elsewhere exited on signal 9 (Killed)."
     assert judged(monitor, line)[:2] == ("rank-died", "rank 77 on no machine of this run ended with signal 9")
 
@@ -83,7 +83,7 @@ def test_a_stall_names_the_rank_that_horovod_waits_for_and_its_machine(monitor, 
     assert why.endswith("since step 10; the other ranks wait for rank 3 on gpu-1")
 
 
-def test_a_machine_that_does_not_answer_lives_by_the_lines_of_its_ranks(monitor, clock):
+def test_a_silent_machine_lives_while_its_ranks_print_lines(monitor, clock):
     for second in range(200):
         clock[0] = float(second)
         monitor.rules.observe_sample("gpu-1", None, clock[0])
@@ -95,7 +95,7 @@ def test_a_machine_that_does_not_answer_lives_by_the_lines_of_its_ranks(monitor,
     assert monitor.judgement()[0] == "node-lost"
 
 
-def test_a_run_that_goes_on_counts_the_batches_of_an_epoch_from_where_it_was(run, clock, folder):
+def test_a_resumed_run_counts_an_epochs_batches_from_where_it_was(run, clock, folder):
     events = [{"event": "metric", "name": "epoch", "step": step, "value": step // 10 * 1.0} for step in range(30)]
     (folder / "progress.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     options = {"reader": "pattern", "reader_options": {"pattern": r"epoch (?P<epoch>\d+) batch (?P<step>\d+)"}}
@@ -118,14 +118,14 @@ def test_of_a_line_that_is_very_long_its_beginning_is_told(monitor):
     assert monitor.lines() == ["x" * 1000]
 
 
-def test_a_machine_that_is_lost_ends_the_run_and_what_is_left_on_the_others_is_ended(folder, trained):
+def test_a_lost_machine_ends_the_run_and_the_other_machines_processes(folder, trained):
     found = trained("  Remote daemon: [[3,0],1] on node 10.0.0.1", end=["sh", "-c", f"touch {folder}/swept"])
     assert found[:2] == ("node-lost", "gpu-1 is lost to the other machines")
     assert (folder / "swept").exists()
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_ranks_that_ended_well_because_somebody_else_told_them_to_have_not_finished(folder, trained, told):
+def test_ranks_that_others_told_to_end_have_not_finished(folder, trained, told):
     note = {"rank": 2, "t": 1.0, **({"told": 15} if told else {"signal": 9})}
     (folder / "ended-10.0.0.1").write_text(json.dumps(note) + "\n")
     why = "rank 2 on gpu-1 was told to end (signal 15), not by this run, and ended with exit code 0"
@@ -137,7 +137,7 @@ def test_what_the_run_itself_has_ended_is_not_blamed_on_somebody_else(folder, tr
     assert trained("what is this", then="exit 3")[:2] == ("training", "training ended with exit code 3")
 
 
-def test_ranks_that_ended_because_a_machine_does_not_answer_any_more_name_the_machine(folder, trained):
+def test_ranks_that_ended_over_a_silent_machine_name_the_machine(folder, trained):
     facts = f"sed s/10.0.0.0/$1/ {folder}/facts.json"
     way = f'[ -e {folder}/cut ] && exit 255; case $2 in *facts*) {facts} ;; *) eval "$2" ;; esac'
     then = f"touch {folder}/cut; exit 1"
@@ -170,22 +170,22 @@ def crashed(folder, trained):
     return crash
 
 
-def test_when_mpirun_crashes_over_a_dead_rank_the_machine_of_the_first_one_names_it(folder, crashed):
+def test_a_crash_of_mpirun_names_the_first_dead_ranks_machine(folder, crashed):
     assert crashed(**{"gpu-0": 0.0, "gpu-1": 0.0}) == ("rank-died", FIRST, ["[1,3]<stdout>:last words"])
     assert end_run(folder)["ended"] == 0
 
 
-def test_a_rank_that_died_explains_that_the_other_nodes_launcher_lost_its_store(folder, trained):
+def test_a_dead_rank_explains_the_lost_store_of_another_nodes_launcher(folder, trained):
     (folder / "ended-10.0.0.1").write_text(json.dumps({"rank": 2, "signal": 9, "t": 1.0}) + "\n")
     lost = "RendezvousConnectionError: The connection to the C10d store has failed."
     assert trained(lost, then="exit 1")[:2] == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
 
 
-def test_a_launcher_that_lost_its_own_process_is_the_cause_where_no_rank_died(trained):
+def test_a_launcher_without_its_process_is_the_cause_without_dead_ranks(trained):
     assert trained("ORTE was unable to reliably start one or more daemons.", then="exit 1")[0] == "launcher-lost"
 
 
-def test_the_first_rank_to_die_is_told_by_clocks_as_the_preflight_compared_them(crashed):
+def test_the_first_dead_rank_is_found_by_the_preflights_clock_offsets(crashed):
     assert crashed(**{"gpu-0": 5.0, "gpu-1": 0.0}) == ("rank-died", SECOND, ["[1,0]<stdout>:more"])
 
 
@@ -204,7 +204,7 @@ def paces(seconds):
     return "\n".join(lines).splitlines()
 
 
-def test_steps_that_are_slower_than_predicted_are_an_alarm_with_what_they_cost_and_the_run_goes_on(folder):
+def test_slower_steps_than_predicted_raise_a_priced_alarm_and_end_nothing(folder):
     said = "\n".join(f"echo '{line}'" for line in paces(4.5))
     alarmed = shell_wait(folder, '"event": "alarm"')
     train = ["sh", "-c", f"{said}\n{alarmed}; exit 3"]
@@ -217,7 +217,7 @@ def test_steps_that_are_slower_than_predicted_are_an_alarm_with_what_they_cost_a
     assert "$3.46 of every hour's $13.00 buy no steps" in alarm["text"]
 
 
-def test_a_disk_that_fills_up_raises_an_alarm_until_there_is_room_again(folder, trained):
+def test_a_full_disk_raises_an_alarm_until_there_is_room(folder, trained):
     low, room = ({**FACTS, "time": 0.0, "free_bytes": free} for free in (1 << 20, 1 << 40))
     (folder / "low.json").write_text(json.dumps(low))
     (folder / "room.json").write_text(json.dumps(room))
@@ -258,16 +258,14 @@ NO_MEMORY = OSError(errno.ENOMEM, "Cannot allocate memory")
 
 
 @pytest.mark.parametrize("error", [NO_MEMORY, RuntimeError("can't start new thread")])
-def test_a_launcher_that_has_no_memory_for_a_moment_goes_on_with_the_run(folder, trained, short_of, error):
+def test_a_launcher_briefly_out_of_memory_goes_on_with_the_run(folder, trained, short_of, error):
     short_of(error)
     sampled = shell_wait(folder, "sample").replace("progress.jsonl", "samples.jsonl")
     assert trained(then=f"sleep 0.5; rm {folder}/short; {sampled}; exit 3")[0] == "training"
     assert events_of(folder, "alarm") == []
 
 
-def test_a_launcher_that_stays_without_memory_says_so_and_its_disk_is_not_blamed(
-    folder, trained, short_of, monkeypatch
-):
+def test_a_launcher_out_of_memory_says_so_and_blames_no_disk(folder, trained, short_of, monkeypatch):
     short_of(NO_MEMORY)
     monkeypatch.setattr(watching, "PASSES_S", 0.5)
     cause, why, _ = trained()
@@ -298,12 +296,12 @@ def test_a_signal_from_outside_is_no_error_that_was_caught(monitor, caught):
     assert judged(monitor, f"[1,2]<stderr>:{caught}", killed)[0] == "rank-died"
 
 
-def test_a_signal_that_only_the_machine_noted_is_no_error_that_was_caught(folder, trained):
+def test_a_signal_that_only_the_machine_noted_is_no_caught_error(folder, trained):
     (folder / "ended-10.0.0.1").write_text(json.dumps({"rank": 2, "signal": 9, "t": 1.0}) + "\n")
     assert trained(NO_NAME, then="exit 1")[:2] == ("rank-died", "rank 2 on gpu-1 ended with signal 9")
 
 
-def test_a_port_that_another_rank_tried_again_is_not_why_a_rank_died(monitor):
+def test_a_port_that_another_rank_retried_explains_no_death(monitor):
     died = ("  Process name: [[3,1],2]", "  Exit code:    1")
     assert judged(monitor, f"[1,0]<stderr>:{TAKEN}", *died)[0] == "rank-died"
 
@@ -326,7 +324,7 @@ def test_what_other_ranks_lose_does_not_hide_a_port_that_is_taken(trained):
     assert trained(TAKEN, *others, then="exit 1")[0] == "port-taken"
 
 
-def test_a_drive_that_hangs_when_the_ranks_have_ended_well_is_not_waited_for_without_end(monkeypatch):
+def test_the_wait_for_a_hung_drive_after_the_ranks_has_an_end(monkeypatch):
     monkeypatch.setattr(watching, "DRIVE_ANSWERS_S", 0.1)
     watched = object.__new__(watching.Monitor)
     watched.run, watched.rules = (

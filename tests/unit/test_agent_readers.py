@@ -19,7 +19,7 @@ def reader(name="json_lines", *times, **options):
     return {"json_lines": json_lines, "pattern": pattern}[name].Reader(**options, **clock)
 
 
-def test_a_line_of_json_is_a_step_and_its_other_numbers_are_metrics():
+def test_a_json_line_is_a_step_with_its_other_numbers_as_metrics():
     line = TAG + 'progress {"step": 10, "loss": 2.5, "accuracy": 0.5, "phase": "warm-up", "done": true}'
     assert reader().read(line) == [
         {"event": "train", "step": 10, "loss": 2.5},
@@ -47,7 +47,7 @@ def test_a_pattern_with_named_groups_does_the_same():
     assert found.read("epoch 1 step 9 loss much")[0] == {"event": "train", "step": 9}
 
 
-def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> None:
+def test_a_step_line_without_loss_counts_step_and_pace() -> None:
     found = reader("pattern", 0.0, 2.0, pattern=r"Iter #(?P<step>\d+): (?P<images>[\d.]+) img/sec")
     assert found.read(TAG + "Iter #1: 10.5 img/sec")[0] == {"event": "train", "step": 1}
     (again,) = found.read("[1,1]<stdout>:Iter #1: 10.1 img/sec")
@@ -55,7 +55,7 @@ def test_a_line_with_a_new_step_and_no_loss_counts_the_step_and_its_pace() -> No
     assert [event["event"] for event in found.read(TAG + "Iter #2: 10.7 img/sec")] == ["train", "time", "metric"]
 
 
-def test_the_pace_of_lines_that_come_in_bursts_is_that_of_their_steps() -> None:
+def test_lines_in_bursts_have_the_pace_of_their_steps() -> None:
     times = [3000.0 * burst + 0.0005 * line for burst in (1, 2, 3) for line in range(300)]
     found = reader("pattern", *times, pattern=r"step (?P<step>\d+)")
     events = [event for step in range(900) for event in found.read(f"step {step}")]
@@ -63,7 +63,7 @@ def test_the_pace_of_lines_that_come_in_bursts_is_that_of_their_steps() -> None:
 
 
 @pytest.mark.parametrize("loss", ["", " loss 0.5"])
-def test_batches_of_an_epoch_that_is_not_named_never_set_the_step_back(loss) -> None:
+def test_batches_of_an_unnamed_epoch_never_set_the_step_back(loss) -> None:
     found = reader("pattern", pattern=r"batch (?P<step>\d+)/50(?: loss (?P<loss>\S+))?")
     lines = [f"batch {batch}/50{loss}" for _ in range(4) for batch in range(1, 51)]
     steps = [event["step"] for line in lines for event in found.read(line) if event["event"] == "train"]
@@ -87,20 +87,20 @@ def test_batches_count_on_where_the_epoch_is_named(line, batches) -> None:
     assert steps == [8 * epoch + batch for epoch in range(3) for batch in batches]
 
 
-def test_steps_that_count_over_all_epochs_stay_as_they_are_also_at_a_border() -> None:
+def test_steps_counted_over_all_epochs_stay_unchanged_at_epoch_borders() -> None:
     found = reader()
     for epoch, step in ((0, 90), (0, 100), (1, 100), (1, 110), (2, 200)):
         (event, *_) = found.read(json.dumps({"epoch": epoch, "step": step, "loss": 1.0}))
         assert event["step"] == step
 
 
-def test_a_column_of_numbers_with_commas_between_them_is_no_number_with_thousands() -> None:
+def test_a_comma_separated_column_is_no_number_with_thousands() -> None:
     found = reader("pattern", pattern=r"^(?P<step>\d+),(?P<loss>[\d.]+)")
     assert found.read("10,200")[0] == {"event": "train", "step": 10, "loss": 200.0}
     assert found.read("11,200.5")[0] == {"event": "train", "step": 11, "loss": 200.5}
 
 
-def test_a_line_without_a_step_belongs_to_the_last_one_seen_also_of_a_bar_that_is_drawn_again() -> None:
+def test_a_line_without_a_step_belongs_to_the_last_step_seen() -> None:
     bar_or_loss = r"\| (?P<step>\d+)/\d+ \[|'loss': '?(?P<loss>[\d.]+)"
     found = reader("pattern", 0.0, 0.0, 0.3, 9.0, 9.0, 12.0, pattern=bar_or_loss)
     assert found.read("{'loss': 4.2}") == []
@@ -111,14 +111,14 @@ def test_a_line_without_a_step_belongs_to_the_last_one_seen_also_of_a_bar_that_i
     assert behind[0] == {"event": "train", "step": 18, "loss": 3.7}
 
 
-def test_a_loss_at_the_end_of_a_step_that_its_heading_named_leaves_the_pace_as_it_is() -> None:
+def test_a_loss_after_its_steps_heading_leaves_the_pace_unchanged() -> None:
     found = reader("pattern", 0.0, 5.0, 6.0, pattern=r"Epoch (?P<step>\d+)/|loss: (?P<loss>[\d.]+)")
     assert found.read("Epoch 1/10") == [{"event": "train", "step": 1}]
     assert found.read("250/250 [==] - 5s - loss: 0.5") == [{"event": "train", "step": 1, "loss": 0.5}]
     assert found.read("Epoch 2/10")[1] == {"event": "time", "step": 2, "seconds_per_step": 6.0}
 
 
-def test_what_horovod_repeats_of_a_run_that_stands_still_is_no_life_and_any_other_line_is() -> None:
+def test_horovods_repeated_stall_lines_are_no_life_other_lines_are() -> None:
     waits = (
         "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting"
     )
@@ -147,7 +147,7 @@ def test_a_number_far_behind_in_a_long_line_is_found(filler):
     assert event == {"event": "train", "step": 7, "loss": 1.0}
 
 
-def test_a_pattern_that_takes_for_ever_is_given_up_and_the_run_says_so(monkeypatch):
+def test_a_pattern_that_takes_too_long_is_given_up_and_reported(monkeypatch):
     monkeypatch.setattr(pattern, "LONGEST_S", 0.1)
     found = reader("pattern", pattern=r"(?P<step>\d+)|(a|a)+$")
     events = [event for _ in range(5) for event in found.read("a" * 60 + "b")]
@@ -155,7 +155,7 @@ def test_a_pattern_that_takes_for_ever_is_given_up_and_the_run_says_so(monkeypat
     assert found.read("7") == []
 
 
-def test_the_stack_with_a_published_trainer_reads_the_bar_of_its_first_rank_also_when_the_loss_is_no_number():
+def test_the_published_trainers_bar_is_read_also_with_a_nan_loss():
     stack = yaml.safe_load((Path(__file__).parents[2] / "stacks" / "Pulumi.paperspace.yaml").read_text())
     found = reader("pattern", pattern=stack["config"]["microcluster:job"]["progress"])
     bar = "Processing Epoch 03 on rank {}:  10%|#         | 380/3638 [01:02<08:51,  6.13it/s, loss={}]"
@@ -164,7 +164,7 @@ def test_the_stack_with_a_published_trainer_reads_the_bar_of_its_first_rank_also
     assert found.read(bar.format(0, "nan")) == [{"event": "train", "step": 3, "loss": "nan"}]
 
 
-def test_of_a_line_that_is_drawn_again_a_state_a_second_is_read_and_its_end():
+def test_a_redrawn_line_is_read_each_second_and_at_its_end():
     times = iter([0.0, 0.0, 0.1, 0.5, 1.2, 1.2, 1.3])
     found = json_lines.Reader(clock=lambda: next(times))
     read = [found.read(json.dumps({"step": step, "loss": 1.0}) + "\r") for step in (10, 11, 12, 13, 14)]
@@ -184,7 +184,7 @@ def test_every_reader_knows_a_dead_rank_and_a_full_disk(name):
 
 
 @recorded("rank_lines")
-def test_words_of_launchers_and_horovod_name_the_rank_and_only_life_counts_as_life(answer: Recorded) -> None:
+def test_lines_of_launchers_and_horovod_name_ranks_and_only_some_are_life(answer: Recorded) -> None:
     lines, found = answer.answer.splitlines(), reader()
     assert [event for line in lines for event in found.read(line)] == answer.expected["events"]
     assert any(map(found.shows_life, lines)) is answer.expected["life"]

@@ -162,7 +162,7 @@ def test_nothing_is_cancelled_when_not_everything_was_fetched(rental, capsys, ch
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped", "stalled"])
-def test_the_machines_of_an_unfinished_job_stay_for_a_while_with_their_price_before_they_go(rental, capsys, state):
+def test_machines_of_an_unfinished_job_stay_a_while_with_their_price(rental, capsys, state):
     rental.states = [state]
     assert ended() == 1
     assert rental.done == KEPT
@@ -174,7 +174,7 @@ def test_the_machines_of_an_unfinished_job_stay_for_a_while_with_their_price_bef
     assert "a higher keepFailed" in said.out and "Ctrl-C here until `make down STACK=v100`" in said.out
 
 
-def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_they_wait(rental, monkeypatch):
+def test_a_wait_for_the_end_obeys_a_change_of_the_stack_file(rental, monkeypatch):
     rental.states, waited = ["failed"], []
 
     def stack_file(stack: str) -> Limits:
@@ -188,7 +188,7 @@ def test_a_person_who_needs_the_machines_longer_says_so_in_the_stack_file_while_
     assert rental.done == KEPT
 
 
-def test_a_guard_that_sees_something_else_does_not_make_the_wait_begin_anew(rental):
+def test_a_guards_other_finding_does_not_restart_the_wait(rental):
     def look(seconds: float) -> None:
         time.sleep(0.11)
         watching.guard_of("v100", rental.limits, "timer").watch()
@@ -205,7 +205,7 @@ def test_a_job_that_runs_again_meanwhile_is_followed_and_not_cancelled(rental):
     assert rental.busy == [True, False], "no other guard ends it meanwhile"
 
 
-def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(rental, capsys):
+def test_ctrl_c_in_the_wait_keeps_machines_and_says_their_price(rental, capsys):
     def press(seconds: float) -> None:
         raise KeyboardInterrupt
 
@@ -218,7 +218,7 @@ def test_ctrl_c_in_the_wait_keeps_the_machines_and_says_what_they_cost(rental, c
     assert not log_of("v100", Home.of()).records(), "no guard is to finish it"
 
 
-def test_a_limit_that_is_reached_in_the_wait_cancels_what_cannot_be_fetched_too(rental):
+def test_a_limit_in_the_wait_cancels_even_what_cannot_be_fetched(rental):
     rental.states, rental.limits, rental.fetch_code = ["failed"], Limits(lease_h=Decimal("0.5")), 1
     assert ended() == 1
     assert rental.done == ENDED
@@ -231,7 +231,7 @@ def test_while_another_guard_ends_it_make_up_waits(rental):
     assert rental.done == ENDED
 
 
-def test_while_another_command_works_on_the_stack_nothing_of_it_is_stopped_or_cancelled(rental, capsys):
+def test_a_stack_in_another_commands_work_is_neither_stopped_nor_cancelled(rental, capsys):
     with locks.alone_on("v100", "make up", Home.of()):
         assert ended() == 1
     assert rental.done == []
@@ -245,7 +245,7 @@ def test_an_account_that_cannot_be_read_is_asked_until_it_can(rental):
     assert (rental.done, len(waited)) == (ENDED, 1)
 
 
-def test_a_run_goes_on_only_when_its_machines_know_the_limits_as_they_are_now(monkeypatch):
+def test_a_run_goes_on_only_when_its_machines_know_todays_limits(monkeypatch):
     done: list[str] = []
     record = Record("watch@here", datetime.now(UTC), Verdict("record", "within its limits"))
     looking = SimpleNamespace(watch=lambda: done.append("told") or record)
@@ -268,7 +268,7 @@ def test_a_job_that_does_not_run_is_continued_and_then_watched(monkeypatch):
 
 
 @pytest.mark.parametrize(("codes", "looks"), [([3, 3, 0], 3), ([1], 1)])
-def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until_it_can(monkeypatch, codes, looks):
+def test_at_a_limit_the_watcher_retries_an_unreadable_account(monkeypatch, codes, looks):
     waited, left = [], list(codes)
     monkeypatch.setattr(watching, "run_part", lambda part, stack: left.pop(0))
     monkeypatch.setattr(watching, "log_of", lambda stack, home: SimpleNamespace(newest=lambda: None))
@@ -277,7 +277,7 @@ def test_where_the_account_cannot_be_read_at_a_limit_whoever_watches_tries_until
 
 
 @pytest.mark.parametrize(("early_s", "looks"), [(100, 3), (7200, 1)])
-def test_a_look_that_is_early_by_what_clocks_differ_is_repeated_until_the_limit(monkeypatch, early_s, looks):
+def test_a_look_too_early_by_the_clocks_is_repeated_until_the_limit(monkeypatch, early_s, looks):
     now, waited = datetime.now(UTC), []
     due = End("lease", now + timedelta(seconds=early_s), now + timedelta(hours=3))
     found = [Verdict(step, "", due=due) for step in ("warn", "warn", "over")]
@@ -303,7 +303,7 @@ def test_a_cancellation_that_the_account_refuses_says_what_goes_on_costing(renta
     assert "It goes on costing $8.99 an hour." in said
 
 
-def test_a_stack_that_did_not_come_up_ends_as_a_failed_job_though_an_earlier_one_had_finished(rental):
+def test_a_failed_up_ends_as_a_failed_job_despite_an_earlier_finish(rental):
     assert ended(is_up=False) == 1
     assert rental.done == KEPT
 
@@ -325,7 +325,7 @@ def test_where_no_run_has_begun_there_is_nothing_to_fetch(rental, change):
         ({"whenDone": "keep", "keepFailed": 0}, True, True),
     ],
 )
-def test_a_rental_ends_with_its_job_by_the_option_or_by_its_guard(section, down, ends):
+def test_a_rental_ends_with_its_job_by_option_or_guard(section, down, ends):
     values = config.read_values(config.path_of("horovod-local"))
     known = config.parse("horovod-local", values | ({"microcluster:guard": section} if section else {}))
     assert up.ends_with_job(known, down=down) == ends
@@ -341,7 +341,7 @@ def updated(monkeypatch: pytest.MonkeyPatch, place: Home, *, ends: bool) -> int:
     return up._update(place, KNOWN, ends=ends)
 
 
-def test_an_update_that_failed_is_left_to_a_person_unless_the_rental_ends_by_itself(monkeypatch, tmp_path):
+def test_a_failed_update_waits_for_a_person_unless_the_rental_ends_itself(monkeypatch, tmp_path):
     assert updated(monkeypatch, Home(tmp_path / "1", tmp_path), ends=True) == 1
     with pytest.raises(CommandFailed, match="What was ordered is kept and costs money"):
         updated(monkeypatch, Home(tmp_path / "2", tmp_path), ends=False)
@@ -356,7 +356,7 @@ def test_ctrl_c_while_renting_names_the_command_that_ends_the_rental_too(monkeyp
     assert "`make up STACK=v100 DOWN=1` continues from there" in capsys.readouterr().out
 
 
-def test_who_stops_watching_is_told_who_ends_it_when_and_what_it_costs_until_then(tmp_path, monkeypatch):
+def test_an_ended_watch_says_who_ends_the_rental_when_and_its_cost(tmp_path, monkeypatch):
     now = datetime.now(UTC)
     due = End("lease", now + timedelta(hours=2), now + timedelta(hours=2, minutes=12))
     book = log_of("v100", Home(tmp_path, tmp_path))

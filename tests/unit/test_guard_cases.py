@@ -27,7 +27,7 @@ def world():
 @pytest.mark.parametrize("rung", ["stop", "fetch", "cancel"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("limits", [LEASE, IDLE], ids=["lease", "idle"])
-def test_case_1_a_guard_that_is_killed_between_any_two_rungs_is_finished_by_another(world, rung, when, limits):
+def test_case_1_another_guard_finishes_what_a_killed_guard_began(world, rung, when, limits):
     first, second = guard(world, limits), guard(world, limits, "watch@desk")
     world.fall_idle()
     world.dies_in = f"{when} {rung}"
@@ -39,7 +39,7 @@ def test_case_1_a_guard_that_is_killed_between_any_two_rungs_is_finished_by_anot
 
 
 @pytest.mark.parametrize("is_listed", [True, False])
-def test_case_1_a_cancellation_that_was_not_finished_is_finished_though_nothing_is_billed(world, is_listed):
+def test_case_1_an_unfinished_cancellation_is_finished_though_nothing_is_billed(world, is_listed):
     world.dies_in = "after cancel"
     world.pass_(3 * 3600)
     look(guard(world, LEASE))
@@ -51,7 +51,7 @@ def test_case_1_a_cancellation_that_was_not_finished_is_finished_though_nothing_
     assert world.log.count("cancel") == 2
 
 
-def test_case_2_of_two_guards_one_sleeps_past_the_lease_and_the_other_acts_on_time(world):
+def test_case_2_one_guard_acts_on_time_while_another_sleeps(world):
     awake, asleep = guard(world, LEASE), guard(world, LEASE, "timer@sleeper")
     look(asleep)
     watch(world, awake, hours=5)
@@ -59,7 +59,7 @@ def test_case_2_of_two_guards_one_sleeps_past_the_lease_and_the_other_acts_on_ti
     assert look(asleep).verdict.step == "over"
 
 
-def test_case_2_a_guard_that_wakes_long_after_the_lease_acts_at_once(world):
+def test_case_2_a_guard_that_wakes_late_acts_at_once(world):
     alone = guard(world, LEASE)
     look(alone)
     world.pass_(9 * 3600)
@@ -74,7 +74,7 @@ def test_case_2_a_guard_that_begins_minutes_late_shortens_the_fetch(world):
     assert world.last_end - BEGAN - timedelta(hours=4.6) < timedelta(minutes=10)
 
 
-def test_case_2_a_guard_that_works_long_after_the_lease_has_its_time_before_another_one_takes_over(world):
+def test_case_2_a_late_working_guard_has_time_before_another_takes_over(world):
     first, second, steps = guard(world, LEASE), guard(world, LEASE, "timer@sleeper"), []
     look(first)
     world.pass_(9 * 3600)
@@ -85,19 +85,19 @@ def test_case_2_a_guard_that_works_long_after_the_lease_has_its_time_before_anot
 
 
 @pytest.mark.parametrize("lie", [2, 20])
-def test_case_4_a_cancellation_that_is_accepted_and_still_billed_is_repeated_until_it_is_over(world, lie):
+def test_case_4_an_accepted_cancellation_still_billed_is_repeated_until_over(world, lie):
     world.refusals = lie
     watch(world, guard(world, LEASE), hours=6)
     assert world.is_over and world.log.count("cancel") == lie + 1
     assert world.log.count("stop") == world.log.count("fetch") == 1
 
 
-def test_case_4_after_half_an_hour_of_it_the_exit_code_is_an_alarm(world):
+def test_case_4_half_an_hour_of_billing_after_cancellation_exits_with_alarm(world):
     world.refusals = 10**6
     assert watch(world, guard(world, LEASE), hours=5).verdict.code == 1
 
 
-def test_case_5_when_the_account_is_away_at_the_deadline_everything_is_saved_and_fetched_and_cancelled_later(world):
+def test_case_5_without_the_account_all_is_fetched_now_and_cancelled_later(world):
     alone = guard(world, LEASE)
     watch(world, alone, hours=2)
     world.cuts.add("account")
@@ -118,13 +118,13 @@ def test_case_6_two_guards_at_once_do_everything_once(world):
     assert [world.log.count(each) for each in ("stop", "fetch", "cancel")] == [1, 1, 1]
 
 
-def test_case_6_a_guard_that_hangs_on_the_lock_past_the_limit_is_interrupted(world):
+def test_case_6_a_guard_hung_on_the_lock_is_interrupted(world):
     world.holder = "watch@desk"
     watch(world, guard(world, LEASE), hours=5)
     assert world.is_over and "timer@laptop interrupts watch@desk" in world.log
 
 
-def test_case_6_a_make_up_that_works_on_the_stack_is_left_alone_but_for_a_limit(world):
+def test_case_6_a_working_make_up_is_interrupted_only_for_a_limit(world):
     world.is_busy, world.run = True, ran("finished")
     watch(world, guard(world, LEASE), hours=2)
     assert not world.is_over and "stop" not in world.log
@@ -132,7 +132,7 @@ def test_case_6_a_make_up_that_works_on_the_stack_is_left_alone_but_for_a_limit(
     assert world.is_over and world.last_end <= LEASE_ENDS + SLACK
 
 
-def test_case_6_a_make_up_that_begins_while_a_finished_job_is_fetched_keeps_its_machines(world):
+def test_case_6_a_make_up_during_the_last_fetch_keeps_its_machines(world):
     world.run, alone = ran("finished"), guard(world, LEASE)
     world.during["fetch"] = lambda: setattr(world, "is_busy", True)
     watch(world, alone, hours=1)
@@ -156,7 +156,7 @@ def test_an_account_that_falls_silent_after_the_fetch_is_an_alarm(world):
     assert (record.verdict.code, world.fetched, world.is_over) == (UNKNOWN, True, False)
 
 
-def test_case_6_an_extension_that_arrives_while_it_is_fetched_keeps_the_machines(world):
+def test_case_6_an_extension_during_the_last_fetch_keeps_the_machines(world):
     alone = guard(world, LEASE)
     world.during["fetch"] = lambda: setattr(world, "extension", Extension(Decimal(6)))
     watch(world, alone, hours=4)
@@ -186,7 +186,7 @@ def test_case_8_a_run_that_hangs_with_busy_gpus_is_ended(world):
 
 
 @pytest.mark.parametrize("trouble", ["stubborn", "torn", "lost", "slow"])
-def test_case_9_whatever_the_machines_do_a_lease_that_is_over_cancels_and_says_what_is_lost(world, trouble):
+def test_case_9_an_ended_lease_always_cancels_and_names_the_losses(world, trouble):
     world.stubborn = trouble == "stubborn"
     world.fails = "node 1 is lost, and its checkpoint of step 400 is torn" if trouble == "torn" else ""
     world.cuts = {"machines"} if trouble == "lost" else set()
@@ -196,7 +196,7 @@ def test_case_9_whatever_the_machines_do_a_lease_that_is_over_cancels_and_says_w
     assert any("not everything was fetched" in line or "may still run" in line for line in world.log)
 
 
-def test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched(world):
+def test_case_9_without_a_limit_nothing_is_cancelled_before_its_fetch(world):
     world.run, world.fails = ran("finished"), "the disk of this computer is full"
     alone = guard(world, Limits(lease_h=Decimal(30)))
     record = watch(world, alone, hours=2)
@@ -206,7 +206,7 @@ def test_case_9_what_no_limit_presses_is_not_cancelled_before_it_is_fetched(worl
     assert world.is_over and world.fetched
 
 
-def test_case_10_machines_that_are_off_or_do_not_answer_are_told_of_and_end_with_the_lease(world):
+def test_case_10_silent_machines_are_reported_and_end_with_the_lease(world):
     world.cuts.add("machines")
     alone = guard(world, IDLE)
     early, late = watch(world, alone, hours=0.3), watch(world, alone, hours=1)
@@ -222,7 +222,7 @@ def test_a_warning_is_said_once(world):
     assert sum("of 10 hours are over" in str(line) for line in world.log) == 1
 
 
-def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_extension(world):
+def test_machines_learn_their_stop_time_and_again_after_an_extension(world):
     alone = guard(world, replace(LEASE, idle_s=7200.0))
     look(alone)
     assert world.holds_idle_s == 7200
@@ -234,7 +234,7 @@ def test_the_machines_are_told_when_to_stop_by_themselves_and_again_after_an_ext
 
 @pytest.mark.parametrize("limits", [Limits(lease_h=Decimal(300)), Limits(lease_h=Decimal(300), keep_failed_s=60)])
 @pytest.mark.parametrize("state", ["finished", "failed", "stopped"])
-def test_machines_that_do_not_answer_for_64_hours_prove_nothing_and_are_an_alarm_each_time(world, state, limits):
+def test_machines_silent_for_64_hours_are_an_alarm_and_no_end(world, state, limits):
     """Finding A11: with `whenDone` and `keepFailed` the guard said "within its limits", and told nobody."""
     alone = guard(world, limits)
     world.cuts.add("machines")
@@ -245,7 +245,7 @@ def test_machines_that_do_not_answer_for_64_hours_prove_nothing_and_are_an_alarm
 
 
 @pytest.mark.parametrize("every_s", [60, 3600, 5 * 3600])
-def test_a_failed_job_ends_by_the_time_since_it_was_seen_to_fail_however_far_looks_are_apart(world, every_s):
+def test_a_failed_job_ends_by_the_time_since_its_failure_was_seen(world, every_s):
     """Finding A13: any gap of more than three minutes began the count anew."""
     world.run = ran("failed", "rank-died")
     alone = guard(world, Limits(lease_h=Decimal(300)))
@@ -255,7 +255,7 @@ def test_a_failed_job_ends_by_the_time_since_it_was_seen_to_fail_however_far_loo
     assert world.is_over and world.last_end <= BEGAN + timedelta(seconds=max(2 * every_s, 1800 + every_s), minutes=15)
 
 
-def test_an_end_that_was_begun_goes_on_however_the_account_dates_its_beginning(world):
+def test_a_begun_end_goes_on_whatever_date_the_account_gives_it(world):
     """Finding A14: it was known by the moment at which the rental began."""
     world.terms, alone = Terms(int(BEGAN.timestamp())), guard(world, LEASE)
     world.run, world.fails = ran("finished"), "the disk is full"
@@ -266,13 +266,13 @@ def test_an_end_that_was_begun_goes_on_however_the_account_dates_its_beginning(w
     assert begun and world.log_of_guards.newest().begun.at == begun.at
 
 
-def test_a_lease_that_is_new_in_the_stack_file_waits_for_the_next_up(world):
+def test_a_new_lease_in_the_stack_file_waits_for_the_next_up(world):
     world.terms = Terms(int(BEGAN.timestamp()))
     record = watch(world, guard(world, LEASE), hours=4)
     assert not world.is_over and record.verdict.step == "record"
 
 
-def test_the_lease_that_the_account_holds_counts_whatever_the_stack_file_says_by_now(world):
+def test_the_accounts_lease_counts_whatever_the_stack_file_says(world):
     world.terms = Terms(int(BEGAN.timestamp()), lease_minutes=60)
     watch(world, guard(world, Limits(lease_h=Decimal(300))), hours=2)
     assert world.is_over and world.last_end <= BEGAN + timedelta(hours=1) + SLACK
@@ -300,7 +300,7 @@ def test_a_guard_whose_record_cannot_be_written_still_ends_the_lease(world, monk
 
 
 @pytest.mark.parametrize("cut", ["", "account"])
-def test_what_a_guard_found_for_an_earlier_rental_says_nothing_of_this_one(world, cut):
+def test_a_guards_finding_for_an_earlier_rental_does_not_count_now(world, cut):
     watch(world, guard(world, LEASE), hours=5)
     world.opened, world.run, world.cuts = [world.now], ran("stopped"), {cut}
     world.ended.clear()

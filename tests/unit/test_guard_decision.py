@@ -40,13 +40,13 @@ def seen(hours: float, run: Outcome = RUNNING, **more: object) -> Seen:
     return Seen(after(hours), more.pop("rental", rental(hours)), run, **more)
 
 
-def test_an_account_that_cannot_be_read_is_an_alarm_with_its_price_and_never_an_end():
+def test_an_unreadable_account_is_a_priced_alarm_and_never_an_end():
     verdict = decide(Limits(lease_h=Decimal(30)), seen(1, unread="nobody answers."))
     assert (verdict.step, verdict.code) == ("warn", UNKNOWN)
     assert "nobody answers; it was billed at $8.00/h" in verdict.why
 
 
-def test_at_the_limit_an_account_that_cannot_be_read_keeps_nobody_from_stopping_and_fetching():
+def test_at_the_limit_an_unreadable_account_prevents_no_stop_or_fetch():
     verdict = decide(Limits(lease_h=Decimal(30)), seen(30, unread="nobody answers"))
     assert (verdict.step, verdict.code, verdict.reason) == ("end", UNKNOWN, "lease")
 
@@ -56,33 +56,33 @@ def test_an_account_that_was_never_read_is_not_taken_for_empty():
 
 
 @pytest.mark.parametrize(("trouble", "more"), [("account", {"unread": "nobody answers"}), ("machines", {"run": None})])
-def test_what_is_unknown_for_longer_than_the_stack_file_allows_is_an_alarm(trouble, more):
+def test_a_state_unknown_for_longer_than_allowed_is_an_alarm(trouble, more):
     limits = Limits(lease_h=Decimal(30), blind_s=600)
     codes = [decide(limits, seen(5, **more, since={trouble: after(5) - timedelta(seconds=s)})).code for s in (599, 601)]
     assert codes == [UNKNOWN, FAILED]
 
 
-def test_whoever_has_the_accounts_key_alone_needs_no_machine_to_hold_lease_and_budget():
+def test_the_accounts_key_alone_can_enforce_lease_and_budget():
     limits = Limits.of_account().held_by(Terms(1, 180, 10_000))
     assert (limits.lease_h, limits.budget) == (3, 100)
     assert [decide(limits, seen(hours, None)).step for hours in (1, 3)] == ["record", "end"]
     assert decide(limits, seen(1, None)).code == 0
 
 
-def test_without_an_open_billing_item_or_an_order_that_waits_it_is_over():
+def test_a_rental_without_billing_items_or_waiting_orders_is_over():
     assert decide(Limits(lease_h=Decimal(1)), seen(9, rental=Rental(after(9)))).step == "over"
     waiting = Rental(after(9), is_coming=True)
     assert decide(Limits(budget=Decimal(100)), seen(9, rental=waiting)).step == "record"
 
 
-def test_what_was_cancelled_and_is_still_billed_is_cancelled_again_and_after_half_an_hour_an_alarm():
+def test_cancelled_and_still_billed_is_cancelled_again_and_finally_an_alarm():
     begun = Begun("idle", after(1), has_cancelled=True)
     early, late = (decide(Limits(lease_h=Decimal(9)), seen(hours, ran("stopped"), begun=begun)) for hours in (1.2, 1.6))
     assert [(each.step, each.code) for each in (early, late)] == [("end", 0), ("end", 1)]
 
 
 @pytest.mark.parametrize("run", [RUNNING, None, ran("preparing")], ids=["busy", "blind", "preparing"])
-def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answer(run):
+def test_a_lease_nearly_over_ends_a_busy_and_a_silent_run(run):
     reserve_h = (STOP_S + FETCH_S + CANCEL_S) / 3600
     limits = Limits(lease_h=Decimal(30))
     before, then = (decide(limits, seen(30 - reserve_h + step, run)) for step in (-0.01, 0))
@@ -90,7 +90,7 @@ def test_a_lease_that_is_nearly_over_ends_a_busy_run_and_one_that_does_not_answe
 
 
 @pytest.mark.parametrize(("cause", "step"), [("lease-over", "end"), (None, "record")])
-def test_machines_whose_clock_is_a_minute_ahead_may_stop_the_program_for_the_lease(cause, step):
+def test_machines_a_minute_ahead_may_stop_the_program_for_the_lease(cause, step):
     stopped, minute_h = ran("stopped", cause=cause), 1 / 60
     assert decide(Limits(lease_h=Decimal("0.5")), seen(0.4 - minute_h, stopped)).step == step
 
@@ -100,26 +100,26 @@ def test_of_a_short_lease_the_reserve_takes_a_fifth():
     assert (end.begin, end.last) == (after(0.4), after(0.5))
 
 
-def test_a_budget_ends_before_the_hour_that_it_cannot_pay_with_one_started_hour_in_reserve():
+def test_a_budget_ends_with_one_started_hour_in_reserve():
     """Of $80 at $8 an hour nine hours are used; the tenth is kept for an end that takes longer than it should."""
     for hours in (0, 3.3, 8.7):
         assert first_end(Limits(budget=Decimal(80)), rental(hours)).last == after(9)
 
 
-def test_machines_that_began_at_other_minutes_are_counted_each_by_its_own_hours():
+def test_machines_with_other_start_minutes_count_their_own_hours():
     end = first_end(Limits(budget=Decimal(40)), rental(0.6, BEGAN, after(0.5)))
     assert end.last == after(4)
     assert rental(0.6, BEGAN, after(0.5)).spent_at(end.last) + 8 <= 40
 
 
 @pytest.mark.parametrize("hours", [0.99, 59.9 / 60 + 2, 3, 60.1 / 60 + 3])
-def test_whatever_minute_it_is_the_end_of_a_budget_leaves_one_started_hour(hours):
+def test_in_any_minute_a_budgets_end_leaves_one_started_hour(hours):
     found = rental(hours)
     last = first_end(Limits(budget=Decimal(100)), found).last
     assert found.spent_at(last) + 8 <= 100 < found.spent_at(last + timedelta(seconds=1)) + 8
 
 
-def test_a_budget_pays_the_hour_that_begins_with_a_month_where_each_is_billed_alone():
+def test_a_budget_pays_a_months_first_hour_where_months_bill_alone():
     opened = datetime(2026, 11, 30, 20, 50, tzinfo=UTC)
     rate = Rate(Decimal(4), by_month=True)
     for minutes in (1, 100, 189, 191, 200):
@@ -146,7 +146,7 @@ def test_an_extension_moves_both_limits_and_makes_none_where_there_is_none():
     assert Limits().extended(Extension(Decimal(6), Decimal(50))) == Limits()
 
 
-def test_a_finished_job_is_cancelled_once_it_is_fetched_unless_the_stack_file_keeps_it():
+def test_a_finished_and_fetched_job_is_cancelled_unless_the_file_keeps_it():
     done = seen(1, ran("finished"))
     assert (decide(Limits(), done).step, decide(Limits(), done).fetch_by) == ("end", None)
     assert decide(Limits(cancels_done=False), done).step == "record"
@@ -199,12 +199,12 @@ def test_idleness_ends_at_its_limit(limits, run, idle_s, steps):
     ("limits", "hours", "warning"),
     [(Limits(budget=Decimal(100)), 9.5, "budget 100"), (Limits(lease_h=Decimal(10)), 8.1, "lease 10")],
 )
-def test_at_80_percent_it_warns_by_the_limit_so_that_an_extension_warns_anew(limits, hours, warning):
+def test_the_warning_at_80_percent_comes_again_after_an_extension(limits, hours, warning):
     assert decide(limits, seen(1)).step == "record"
     assert (decide(limits, seen(hours)).step, decide(limits, seen(hours)).warning) == ("warn", warning)
 
 
-def test_an_end_that_was_begun_is_finished_though_its_reason_shows_no_more():
+def test_a_begun_end_is_finished_though_its_reason_is_gone():
     begun = Begun("idle", after(1))
     assert decide(Limits(idle_s=600), seen(1.1, ran("stopped"), begun=begun)).reason == "idle"
 

@@ -75,7 +75,7 @@ def look(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR])
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=2), "CEST")])
-def test_case_3_a_computer_whose_clock_is_wrong_ends_a_lease_by_the_accounts(look, ahead, zone):
+def test_case_3_with_a_wrong_clock_leases_end_by_the_accounts(look, ahead, zone):
     there = datetime.now(UTC) - ahead
     account = Played(charge((there - HOUR).astimezone(zone)), ahead_s=ahead.total_seconds())
     assert look(account, Limits(lease_h=Decimal("1.5"))).verdict.step == "record"
@@ -83,7 +83,7 @@ def test_case_3_a_computer_whose_clock_is_wrong_ends_a_lease_by_the_accounts(loo
 
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR])
-def test_case_3_a_computer_whose_clock_is_wrong_prices_paperspaces_hours_by_the_accounts(monkeypatch, tmp_path, ahead):
+def test_case_3_with_a_wrong_clock_paperspace_hours_follow_the_account(monkeypatch, tmp_path, ahead):
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     made = datetime.now(UTC) - ahead - 2.5 * HOUR
     network = {
@@ -100,7 +100,7 @@ def test_case_3_a_computer_whose_clock_is_wrong_prices_paperspaces_hours_by_the_
     assert [each.so_far for each in bills.charges(market, OWNER)] == [3 * catalog.NETWORK.per_hour]
 
 
-def test_a_drive_that_is_kept_between_two_rentals_begins_neither_and_costs_only_since_then(look):
+def test_a_kept_drive_begins_no_rental_and_costs_only_since_then(look):
     now = datetime.now(UTC)
     drive = charge(
         now - 900 * HOUR,
@@ -113,33 +113,33 @@ def test_a_drive_that_is_kept_between_two_rentals_begins_neither_and_costs_only_
     assert (record.rental.began, round(record.rental.spent, 2)) == (now - 2 * HOUR, Decimal("12.02"))
 
 
-def test_a_program_reads_what_is_spent_and_since_when_without_adding_charges_up(look):
+def test_programs_read_the_sum_spent_and_since_when(look):
     began = datetime.now(UTC) - 2 * HOUR
     found = texts.facts(look(Played(charge(began, so_far=12)), Limits(lease_h=Decimal(30))))["rental"]
     shown = [found[key] for key in ("began", "spent", "per_hour", "currency")]
     assert shown == [began.isoformat(), 12, 4, "USD"]
 
 
-def test_a_job_that_its_queue_has_started_again_goes_on_with_its_node_hours(look):
+def test_a_job_restarted_by_its_queue_keeps_its_node_hours(look):
     now = datetime.now(UTC)
     of = {"id": "77", "currency": "node hours"}
     rows = charge(now - 9 * HOUR, now - 6 * HOUR, so_far=12, **of), charge(now - HOUR, so_far=4, **of)
     assert look(Played(*rows), Limits(lease_h=Decimal(30))).rental.spent == 16
 
 
-def test_case_10_an_order_that_no_bill_shows_yet_is_not_the_end(look):
+def test_case_10_an_order_not_yet_billed_is_not_the_end(look):
     waiting = Resource("guest", "7", "gpu-0", OWNER)
     assert look(Played(waiting=[waiting]), Limits(lease_h=Decimal(1))).verdict.step == "record"
     assert look(Played(), Limits(lease_h=Decimal(1))).verdict.step == "over"
 
 
-def test_case_10_a_price_that_is_missing_is_an_alarm_where_a_budget_is_to_hold_it(look):
+def test_case_10_a_missing_price_under_a_budget_is_an_alarm(look):
     account = Played(charge(datetime.now(UTC), so_far=0, per_hour=Decimal(0)))
     verdict = look(account, Limits(budget=Decimal(100))).verdict
     assert (verdict.step, verdict.code, verdict.warning) == ("warn", 1, "price")
 
 
-def test_a_command_that_ctrl_z_has_stopped_lets_the_stack_go_for_a_limit(tmp_path):
+def test_a_command_stopped_by_ctrl_z_releases_the_stack_for_a_limit(tmp_path):
     home = Home(tmp_path, tmp_path)
     # A shell that starts the tests in the background has SIGINT ignored in all that they start.
     script = f"""
@@ -163,7 +163,7 @@ with alone_on("v100", "make up", Home(Path({str(tmp_path)!r}), Path({str(tmp_pat
     assert not locks.is_busy("v100", home)
 
 
-def test_an_end_is_none_the_worse_for_a_timer_that_cannot_be_removed(monkeypatch, tmp_path, capsys):
+def test_a_timer_that_cannot_be_removed_does_not_disturb_an_end(monkeypatch, tmp_path, capsys):
     now = datetime.now(UTC)
     ended = Record("guard@here", now, Verdict("over", "the job has finished: cancelled"), Rental(now, (charge(now),)))
 

@@ -58,7 +58,7 @@ def test_no_code_outside_the_registry_asks_which_kind_it_is() -> None:
                 assert not re.search(r"(?<!for )kind(\.name)? (==|!=|in) [\"'(]", file.read_text()), file
 
 
-def test_facts_of_a_kind_that_does_not_exist_are_refused_with_the_names_of_those_that_do() -> None:
+def test_facts_of_an_unknown_kind_are_refused_with_the_known_kinds() -> None:
     with pytest.raises(ClusterFactsError, match="job/kind: Input should be 'openseq2seq', 'horovod'"):
         ClusterFacts.from_json('{"stack": "s", "mark": "m", "job": {"kind": "tensor2tensor"}}')
 
@@ -83,7 +83,7 @@ def test_braces_of_a_program_reach_it_unchanged_where_they_are_not_ours():
     assert program.resume_processes[0].argv[-len(again) :] == again
 
 
-def test_a_program_of_ones_own_travels_as_its_folder_and_is_started_as_every_rank() -> None:
+def test_an_own_program_travels_as_a_folder_and_starts_every_rank() -> None:
     folder = launched(
         own_program(arguments="--steps {maxSteps} --folder '{logdir}/a b'", resume="--resume {checkpoint}")
     )
@@ -125,12 +125,12 @@ def test_the_keys_of_a_program_of_ones_own_are_read_back_whole() -> None:
         ({"python": "python3.11"}, True),
     ],
 )
-def test_more_steps_go_on_with_the_same_run_and_anything_else_makes_another(job, changes) -> None:
+def test_more_steps_continue_the_run_and_other_changes_make_another(job, changes) -> None:
     one, other = (launched(own_program(**words)) for words in ({}, job))
     assert (run_id(one) != run_id(other)) is changes
 
 
-def test_a_small_folder_has_the_run_that_its_texts_had_in_an_earlier_version() -> None:
+def test_a_small_folder_keeps_the_run_id_of_an_earlier_version() -> None:
     one = launched(own_program())
     text = (ROOT / "examples/horovod_regression/train.py").read_text()
     before = replace(one, facts=replace(one.facts, tree=None, texts=(SourceFile("train.py", text),)))
@@ -236,7 +236,7 @@ def test_settings_that_only_sound_like_a_secret_pass() -> None:
     assert launched(own_program(environment=NO_SECRETS)).document.program.processes
 
 
-def test_a_name_that_only_looks_like_a_secret_is_taken_once_it_is_said_to_hold_none() -> None:
+def test_a_secret_looking_name_is_taken_once_declared_harmless() -> None:
     named = {"PAD_TOKEN": "<pad>", "LABEL_KEY": "label"}
     with pytest.raises(config.ConfigError, match=r"LABEL_KEY looks like .* list its name in job\.notSecret"):
         own_program(environment=named, notSecret=["PAD_TOKEN"])
@@ -245,7 +245,7 @@ def test_a_name_that_only_looks_like_a_secret_is_taken_once_it_is_said_to_hold_n
     assert run_id(launched(taken)) == run_id(launched(own_program(environment=named, notSecret=[*named, "OTHER"])))
 
 
-def test_a_published_command_line_of_8000_characters_is_taken_and_no_longer_one() -> None:
+def test_a_command_line_has_at_most_8000_characters() -> None:
     assert own_program(arguments="x" * 8000).job.arguments == "x" * 8000
     with pytest.raises(config.ConfigError, match="at most 8000 characters"):
         own_program(arguments="x" * 8001)
@@ -290,7 +290,7 @@ def test_files_that_are_written_over_are_named_without_a_step(pattern: str) -> N
     assert (found.format, found.options) == ("rewritten", {"pattern": pattern})
 
 
-def test_a_program_that_saves_where_it_is_starts_in_the_log_folder_of_the_same_run() -> None:
+def test_a_program_saving_in_its_working_folder_starts_in_the_log_folder() -> None:
     usual, known = launched(own_program()), launched(own_program(workingFolder="{logdir}"))
     start = ("sh", "-c", 'cd "$0" && exec "$@"', f"{known.path}/logdir", "python", f"{known.path}/program/train.py")
     for ranks in (known.document.program.processes, known.document.program.resume_processes):
@@ -303,7 +303,7 @@ def test_a_program_that_saves_where_it_is_starts_in_the_log_folder_of_the_same_r
 RESUMES = {"resume": "--resume {checkpoint}"}
 
 
-def test_another_number_of_nodes_is_another_run_unless_the_program_can_go_on_with_it() -> None:
+def test_another_node_count_is_another_run_unless_the_program_resumes_it() -> None:
     same, any_nodes = (
         [launched(on_gpus(HOROVOD | RESUMES | more, "training", nodes=nodes, ordering=True)) for nodes in (2, 4)]
         for more in ({}, {"resumeOn": "any"})
@@ -342,7 +342,7 @@ def test_a_pattern_names_no_metric_that_is_too_long() -> None:
 BENCHMARK = {"maxSteps": None, "checkpoints": None, "progress": r"Iter #(?P<step>\d+): (?P<images>[\d.]+) img/sec"}
 
 
-def test_a_program_may_save_nothing_and_say_neither_its_last_step_nor_a_loss() -> None:
+def test_a_program_may_lack_checkpoints_a_last_step_and_a_loss() -> None:
     stack = own_program(**BENCHMARK)
     folder = launched(stack)
     made = folder.document
@@ -365,7 +365,7 @@ def test_what_the_screen_will_lack_is_said_beforehand(job: dict[str, object], la
 VARIABLES = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": 4, "CACHE": "{logdir}/a b"}
 
 
-def test_interpreter_variables_patterns_and_limits_reach_the_ranks_the_preflight_and_the_agent() -> None:
+def test_interpreter_variables_patterns_and_limits_reach_ranks_preflight_and_agent() -> None:
     own = {"environment": VARIABLES, "python": "/usr/bin/python3.11", "keep": ["vocab*.json", "logs/**"]}
     folder = launched(own_program(**own, stallS=3600))
     made = folder.document

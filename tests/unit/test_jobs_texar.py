@@ -76,12 +76,12 @@ def test_values_of_the_stack_file_replace_those_of_the_configuration() -> None:
     ("wanted", "batch"),
     [({"nodes": 1, "flavor": "AC1_8X60X100"}, 20), ({"nodes": 1}, 20), ({}, 20), ({"nodes": 4, "globalBatch": 64}, 64)],
 )
-def test_the_usual_batch_is_enough_for_up_to_four_ranks_and_a_larger_one_for_more(wanted, batch) -> None:
+def test_more_than_four_ranks_need_a_larger_batch(wanted, batch) -> None:
     assert stack(**wanted).job.global_batch == batch
 
 
 @pytest.mark.parametrize(("batch", "longest"), [(1024, 71), (4096, 17)])
-def test_an_epoch_too_short_for_the_program_is_refused_with_the_longest_sequence_that_it_takes(batch, longest) -> None:
+def test_an_epoch_too_short_is_refused_with_the_longest_possible_sequence(batch, longest) -> None:
     """It divides by a tenth of an epoch's steps (``epoch_size // 10``), and its reader refuses a text without a step."""
     assert stack(NGC, globalBatch=batch, sequenceLength=longest).job.sequence_length == longest
     assert (929589 // batch - 1) // longest >= 10
@@ -116,7 +116,7 @@ def test_a_bad_value_is_named(changes: dict[str, Any], expected: str) -> None:
     assert expected in refusal(**changes)
 
 
-def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_finds_the_texts() -> None:
+def test_every_rank_finds_configuration_and_texts_in_the_runs_folder() -> None:
     folder = launched(stack(NGC))
     (process,) = folder.document.program.processes
     command = " ".join(process.argv)
@@ -129,7 +129,7 @@ def test_every_rank_imports_the_configuration_by_name_from_the_runs_folder_and_f
     assert written["checkpoints"]["format"] == "none"
 
 
-def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_itself() -> None:
+def test_our_own_program_gets_its_checkpoint_folder_and_resumes_by_itself() -> None:
     folder = launched(stack())
     (first,), (again,) = (folder.document.program.processes, folder.document.program.resume_processes)
     assert first.argv[-2:] == ("--checkpoint_dir", "/data/runs/abcdef012345/logdir")
@@ -137,7 +137,7 @@ def test_our_own_program_also_gets_the_folder_of_its_checkpoints_and_goes_on_by_
     assert folder.document.checkpoints.format == "tensorflow"
 
 
-def test_the_image_has_texar_and_its_example_at_one_commit_or_is_the_local_one_with_our_program() -> None:
+def test_the_image_has_texar_at_one_commit_or_our_program_locally() -> None:
     real, local = (launched(stack(base)) for base in (NGC, LOCAL))
     text = real.facts.container.dockerfile
     assert "texar==0.2.4" in text and "--detach 0cce879591833a46ab844a9d5565383b270f1b15" in text
@@ -155,7 +155,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("held")
-def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_many_words_as_it_insists_on() -> None:
+def test_texar_trains_in_its_local_image_on_a_long_enough_text() -> None:
     folder = launched(stack())
     assert (folder.document.program.trainer, folder.document.checkpoints.format) == ("Texar 0.2.4", "none")
     assert folder.document.program.folder == image.LOCAL_PROGRAM_FOLDER
@@ -170,7 +170,7 @@ def test_texar_itself_trains_in_the_local_image_that_holds_it_on_a_text_of_as_ma
 
 
 @pytest.mark.usefixtures("held")
-def test_the_stand_in_trains_where_the_stack_file_says_so_and_is_another_run() -> None:
+def test_the_stack_file_may_choose_the_stand_in_for_another_run() -> None:
     ours = launched(stack(trainer="stand-in"))
     assert (ours.document.program.trainer, ours.facts.job.dataset) == ("stand-in 0.1.0", "debian-en")
     assert run_id(ours) != run_id(launched(stack()))
@@ -187,7 +187,7 @@ def test_a_text_on_which_texar_itself_cannot_train_is_refused() -> None:
     assert stack(sequenceLength=235, trainer="stand-in").job.sequence_length == 235
 
 
-def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousand_words() -> None:
+def test_three_texts_are_placed_and_only_texar_needs_ten_thousand_words() -> None:
     real, local = (json.loads(launched(stack(base)).texts()["staging.json"]) for base in (NGC, LOCAL))
     assert real["files"] == ["ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"]
     assert (real["kind"], real["words"], local["words"]) == ("tar", ["ptb.train.txt", 10000], None)
@@ -195,12 +195,12 @@ def test_the_three_texts_are_placed_and_only_texar_itself_insists_on_ten_thousan
     assert local["archives"][0]["address"] == "file:///opt/microcluster/corpus/words.tar"
 
 
-def test_more_epochs_go_on_with_the_same_run_and_another_value_makes_another() -> None:
+def test_more_epochs_continue_the_run_and_other_values_make_another() -> None:
     one, longer, other = (run_id(launched(stack(**job))) for job in ({}, {"maxSteps": 99}, {"decayRate": 0.9}))
     assert one == longer != other
 
 
-def test_explain_says_that_texar_itself_writes_no_checkpoint_and_that_a_step_is_an_epoch() -> None:
+def test_explain_says_texar_saves_nothing_and_counts_epochs_as_steps() -> None:
     real, local = origins(stack(NGC)), origins(stack())
     assert "writes no checkpoint: a run that ends early starts over" in real["job.trainer"][1]
     assert local["job.trainer"] == (
@@ -228,7 +228,7 @@ def outcome(events: list[dict[str, Any]], module: str = "none", **changes: Any) 
     return judge(seen(job=job, events=events, **{"checkpoints": []} | changes))
 
 
-def test_a_run_of_a_program_without_checkpoints_is_finished_with_its_test_perplexity_and_not_without() -> None:
+def test_a_run_without_checkpoints_finishes_only_with_its_test_perplexity() -> None:
     events = epochs(6.0, 5.0, 4.0)
     ended = outcome(events)
     assert (ended.state, ended.metrics["test_perplexity"]) == ("finished", 90.0)
@@ -240,7 +240,7 @@ def test_a_run_of_a_program_without_checkpoints_is_finished_with_its_test_perple
     assert "epoch 2 of 3" in text and "5.000 s/epoch" in text
 
 
-def test_after_a_failure_only_a_program_with_checkpoints_is_said_to_go_on() -> None:
+def test_only_a_program_with_checkpoints_is_said_to_resume_after_failure() -> None:
     died = {"exit_code": 1, "failure": failure("rank-died", "rank 1 on gpu-0 ended")}
     assert "starts over" in next_step(outcome(epochs(6.0), **died), "texar-p100")
     assert "newest whole checkpoint" in next_step(outcome(epochs(6.0), "tensorflow", **died), "texar-local")
