@@ -10,7 +10,7 @@ import sys
 import pytest
 import sample_spec
 from test_agent_file_formats import save
-from test_remote_download_run import ASKED
+from test_remote_inventory import ASKED
 
 from agent.formats.checkpoints.file_formats import Format
 from agent.formats.checkpoints.parts import OVER
