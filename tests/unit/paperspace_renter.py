@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from emulator.machines.spec import NoMachines
@@ -14,6 +15,7 @@ from emulator.paperspace.vendor import PAPERSPACE as EMULATED
 from emulator.shared.machine_reconciler import MachineReconciler
 from emulator.shared.server import application
 from microcluster.accounts.paperspace.__main__ import PAPERSPACE
+from microcluster.accounts.shared.journal import Journal
 from microcluster.accounts.shared.order import Operation
 from microcluster.accounts.shared.resource import Created, Live
 from microcluster.core.home import Owner, owner_mark
@@ -134,3 +136,49 @@ class Renter:
         name = inputs.get("hostname") or inputs.get("name") or kind
         urn = f"urn:pulumi:{STACK}::microcluster::paperspace:index:{kind}::{name}"
         return Operation(urn, self.session, self.said, limit_s)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def team_of(tmp_path):
+    """Open accounts with settings, and close them at the end."""
+    opened: list[EmulatedTeam] = []
+
+    def team_with(**settings) -> EmulatedTeam:
+        opened.append(EmulatedTeam(tmp_path / f"account-{len(opened)}", **settings))
+        return opened[-1]
+
+    yield team_with
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def team(team_of) -> EmulatedTeam:
+    return team_of()
+
+
+@pytest.fixture
+def renter(home, team) -> Renter:
+    return Renter(team.key_file, make_keys(home))
+
+
+def network(team: EmulatedTeam, renter: Renter, **changes) -> str:
+    return renter.create("PrivateNetwork", **changes).resource_id
+
+
+def open_items(team: EmulatedTeam) -> list[str]:
+    with team.account.lock:
+        return sorted(item.kind for item in team.account.store.billing_items.living())
+
+
+def forget_answers(renter: Renter, *made: Created) -> None:
+    """Leave the journal as if the provider was killed before the answers to these orders came."""
+    path = Journal(STACK, renter.owner.mark, "").path
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not any(each.resource_id in line for each in made)))
