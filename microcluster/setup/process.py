@@ -27,7 +27,7 @@ QUIETLY = (signal.SIGTERM, signal.SIGKILL)
 ENDING_S = 4 * GRACE_S  # It ends its own programs first, which may take each of three signals.
 LOOK_S = 0.5
 LINES = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-"""How a program's output comes as lines."""
+"""Arguments of `Popen` for a program whose output and errors are read together, as lines of text."""
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
