@@ -1,21 +1,10 @@
-"""Write a picture of what a command shows in a terminal: its lines on standard input, the picture's file as the argument.
-
-    COLUMNS=120 script -qec 'fab receipt' /dev/null | python -m docs.tools.terminal_picture docs/receipt.svg
-    COLUMNS=120 script -qec 'timeout -s INT 25 fab watch' /dev/null | python -m docs.tools.terminal_picture docs/panel.svg last
-
-With ``last`` the picture is what a display that is drawn again and again has shown last.
-"""
+"""A picture of what stands on a terminal, as SVG with its colors."""
 
 import os
-import re
-import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-REDRAW = re.compile(r"(?:\r?\x1b\[2K|\x1b\[1A|\x1b\[\?25[lh])+")
-"""Escape codes with which rich erases the lines of a live display before it draws them again."""
 FRAME = """<svg viewBox="-10 -10 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
 .{unique_id}-matrix {{ font-family: Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: {char_height}px;
  line-height: {line_height}px; white-space: pre }} {styles}</style><defs><clipPath id="{unique_id}-clip-terminal">
@@ -26,12 +15,6 @@ FRAME = """<svg viewBox="-10 -10 {width} {height}" xmlns="http://www.w3.org/2000
 """Rich's own frame without its title bar and without a font from the network."""
 
 
-def shown(output: str, *, last: bool) -> str:
-    """Return what stands on a terminal after this output, with colors."""
-    frames = [frame for frame in REDRAW.split(output) if frame.strip()]
-    return (frames[-1] if last else "".join(frames)).replace("\r", "")
-
-
 def picture(text: str) -> str:
     """Return the text of a terminal as SVG."""
     lines = text.strip("\n").split("\n")
@@ -40,7 +23,3 @@ def picture(text: str) -> str:
     for line in lines:
         console.print(Text.from_ansi(line), soft_wrap=True, highlight=False)
     return console.export_svg(code_format=FRAME, title="")
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(picture(shown(sys.stdin.read(), last="last" in sys.argv[2:])))
