@@ -44,7 +44,7 @@ def test_a_clock_that_steps_by_twenty_minutes_to_and_fro_ends_nothing(folder):
     by = folder / "stepped_by"
     by.write_text("0")
     (folder / "agent" / "stepped.py").write_text(STEPPED.format(by=str(by)))
-    usual = "import contextlib\n"
+    usual = "import json\n"
     hurry(folder, "supervise/prepare.py", usual, f"{usual}from agent import stepped\n")
     held = hold(folder)
     write_job(folder, stall_s=600, preflight_skipped="the machines' clocks are of no interest here")
