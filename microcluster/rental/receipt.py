@@ -50,7 +50,10 @@ def print_receipt(stack: str, *, as_json: bool = False, show_all: bool = False) 
         known = facts(bill, before, compared, owner.mark, account)
         print_json({**known, "to_come": to_come, "unseen": unseen, "extension": str(extension)})
     else:
-        lines = [*_sums(bill, before, owner.mark, stack), *differences(compared, stack)]
+        lines = [
+            *_sums(bill, before, owner.mark, stack, shown=" that this user is shown" if unseen else ""),
+            *differences(compared, stack),
+        ]
         lines += [f"extended by {extension} beside its stack file"] if extension else []
         lines += [f"to come: {each}" for each in to_come]
         lines += of_other_stacks(everything, owner)
@@ -100,7 +103,7 @@ def _show(bill: Rental, mark: str, account: OpenedAccount) -> None:
     show_table(COLUMNS, rows, title, right=("item", "price", "cost"))
 
 
-def _sums(bill: Rental, before: Rental, mark: str, stack: str) -> list[str]:
+def _sums(bill: Rental, before: Rental, mark: str, stack: str, *, shown: str) -> list[str]:
     lines = [f"total: {_money(bill.cost)} {bill.currency}"]
     if before.rows:
         lines.append(
@@ -109,7 +112,7 @@ def _sums(bill: Rental, before: Rental, mark: str, stack: str) -> list[str]:
         )
     lines += [f"ends later: item {row.id} ({row.host}) at {when(row.ends)} UTC" for row in bill.open if row.ends]
     lines += [f"kept: {row.description} ({row.host}), {price(row)}" for row in bill.kept]
-    return [*lines, f"open billing items with mark {mark}: {len(bill.open)}"]
+    return [*lines, f"open billing items with mark {mark}{shown}: {len(bill.open)}"]
 
 
 def price(row: Charge) -> str:
