@@ -6,7 +6,7 @@ import xmlrpc.client
 import pytest
 
 from microcluster.accounts.softlayer import api
-from tests.integration.provider_cluster import LEDGER, SETTLED_S, Cluster, Onlooker, guest
+from tests.integration.provider_cluster import LEDGER, OWNER, PUBLIC_KEY, SETTLED_S, Cluster, Onlooker, guest
 from tests.integration.provider_driver import Driver, Failed, Resource
 from tests.integration.wire import wire_to
 
@@ -70,6 +70,14 @@ def test_a_ledger_without_its_journal_does_not_call_hidden_guests_clean(driver, 
     onlooker.order("gpu-0")
     with pytest.raises(Failed, match="proving that nothing is billed any more: .*does not see may run and be billed"):
         driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
+
+
+def test_a_user_who_does_not_see_guests_removes_no_key(driver, onlooker):
+    key = {"key": PUBLIC_KEY, "label": "key", "notes": f"microcluster {OWNER}"}
+    made = onlooker.client.call("Security_Ssh_Key", "createObject", key)
+    with pytest.raises(Failed, match="may run and be billed"):
+        driver.delete(Resource("Ledger", "ledger", "x", LEDGER, {}))
+    assert [each["id"] for each in onlooker.client.call("Account", "getSshKeys")] == [made["id"]]
 
 
 def test_the_ledgers_rights_suffice_for_the_whole_life_of_a_cluster(limited_to):

@@ -3,11 +3,14 @@
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from played_guard import charge
 
 from microcluster.accounts.paperspace import views
+from microcluster.accounts.paperspace.__main__ import PAPERSPACE
 from microcluster.accounts.paperspace.account import Order, Paperspace
 from microcluster.accounts.paperspace.specs import full_name
 from microcluster.accounts.shared import order as kernel
@@ -16,7 +19,8 @@ from microcluster.accounts.shared.errors import ProviderError
 from microcluster.accounts.shared.journal import Journal
 from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.accounts.shared.order import submit
-from microcluster.core.home import Owner
+from microcluster.core import stack_keys
+from microcluster.core.home import Home, Owner
 from tests.unit.paperspace_renter import (
     CLOCK_RATE,
     STACK,
@@ -198,3 +202,26 @@ def test_the_terms_are_ended_although_no_list_shows_them_yet(home, team_of):
     renter.delete("PrivateNetwork", net)
     renter.delete("Ledger", "any")
     assert team.names("scripts") == []
+
+
+def test_what_is_billed_with_nothing_behind_it_is_the_vendors_to_close(renter, monkeypatch):
+    monkeypatch.setattr(Paperspace, "charges", lambda *_, **__: (charge(datetime.now(UTC), datetime.now(UTC)),))
+    with pytest.raises(ProviderError, match=r"billing item 1 \(gpu-0, .*ask the vendor to close it"):
+        renter.delete("Ledger", "any")
+
+
+def test_a_copied_folder_of_keys_is_named_once(team, renter):
+    copied = Owner("copy", renter.owner.mark)
+    renter.market.api.once("POST", "/private-networks", {"name": f"net.{copied}.microcluster", "region": "ny2"})
+    forget_answers(renter, renter.create("PrivateNetwork"))  # It is looked for more than once.
+    renter.delete("Ledger", "any")
+    assert team.names("networks") == [f"net.{copied}.microcluster"]
+    assert sum("a copied folder of keys" in line for line in renter.said.lines) == 1
+
+
+def test_the_end_of_a_renamed_stack_leaves_its_keys_to_it(home, renter):
+    stack_keys.ensure(home / "keys" / STACK, STACK)
+    ended = renter.operation("Ledger", {})
+    ended = replace(ended, urn=ended.urn.replace(f":{STACK}:", ":big:"))
+    PAPERSPACE.resource("paperspace:index:Ledger").delete(ended, "any", renter.inputs("Ledger"), {})
+    assert Home.of().label_of("big") == STACK
