@@ -95,7 +95,14 @@ def test_the_status_says_when_the_timer_was_seen(timer, capsys):
     timer.standing = (CRONS, True)
     timer.looked(ago_s=26)
     assert installed.show("v100", timer.home, as_json=False) == 0
-    assert f"every minute: {CRONS}, last seen to look 26 s ago" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"every minute: {CRONS}, last seen to look 26 s ago" in shown
+    assert f"{called('timer')} looked 26 s ago: within its limits" in shown
+
+
+def test_the_status_says_that_no_guard_has_looked(timer, capsys):
+    installed.show("v100", timer.home, as_json=False)
+    assert "no guard of stack v100 has looked yet" in capsys.readouterr().out
 
 
 def test_a_crontab_that_cannot_be_read_is_said_and_holds_nothing(timer, capsys):

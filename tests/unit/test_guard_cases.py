@@ -97,6 +97,12 @@ def test_case_4_half_an_hour_of_billing_after_cancellation_exits_with_alarm(worl
     assert watch(world, guard(world, LEASE), hours=5).verdict.code == 1
 
 
+def test_a_refused_cancellation_is_told_in_the_accounts_words(world):
+    world.refusals = 1
+    world.pass_(3 * 3600)
+    assert look(guard(world, LEASE)).verdict.why == "not everything was cancelled: still billed"
+
+
 def test_case_5_without_the_account_all_is_fetched_now_and_cancelled_later(world):
     alone = guard(world, LEASE)
     watch(world, alone, hours=2)
@@ -214,6 +220,13 @@ def test_case_10_silent_machines_are_reported_and_end_with_the_lease(world):
     assert not world.is_over and "have not answered for 1 h" in late.verdict.why
     watch(world, alone, hours=30)
     assert world.is_over and world.last_end <= BEGAN + timedelta(hours=30) + SLACK
+
+
+def test_machines_of_an_ended_rental_are_not_asked(world):
+    world.end()
+    world.cuts.add("machines")
+    record = look(guard(world, LEASE))
+    assert record.verdict.step == "over" and "machines" not in record.began
 
 
 def test_a_warning_is_said_once(world):

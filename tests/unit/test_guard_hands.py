@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -26,14 +27,14 @@ from microcluster.command_line import apart
 from microcluster.commands import guard
 from microcluster.core.home import Home, Owner
 from microcluster.core.polling import wait_until
-from microcluster.guard import actions, installed, texts, watching
+from microcluster.guard import actions, installed, limits, texts, watching
 from microcluster.guard.decision import Limits, Verdict
-from microcluster.guard.records import GuardLog, Record
+from microcluster.guard.records import GuardLog, Record, log_of
 from microcluster.lifecycle import locks
 from microcluster.rental.account import Place
 from microcluster.run import status
 from microcluster.setup.environment import PROJECT
-from microcluster.setup.errors import CommandFailed
+from microcluster.setup.errors import CommandFailed, UserMistake
 
 HOUR = timedelta(hours=1)
 OWNER = Owner("v100", "1f3a9c42")
@@ -180,6 +181,42 @@ def test_a_timer_that_cannot_be_removed_does_not_disturb_an_end(monkeypatch, tmp
     monkeypatch.setattr(installed.timer, "timer", lambda job: SimpleNamespace(remove=refuse))
     assert guard.guard.code(stack="v100", as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["why"] == "the job has finished: cancelled"
+
+
+def test_a_timer_stays_until_it_has_seen_a_rental_end(monkeypatch, tmp_path):
+    now = datetime.now(UTC)
+    log, over = GuardLog(tmp_path), Record("timer@here", now, Verdict("over", "nothing is billed"), Rental(now))
+    log.write(over)
+    log.write(replace(over, who="watch@desk", rental=Rental(now, (charge(now),))))
+    installed_for = ["v100"]
+    for name, value in {
+        "use_own_backend": lambda home: None,
+        "limits_known": lambda stack, home: Limits(),
+        "guard_of": lambda *args: SimpleNamespace(log=log, who="timer@here", look=lambda: over),
+    }.items():
+        monkeypatch.setattr(watching, name, value)
+    monkeypatch.setattr(watching.installed, "remove", lambda stack, home: installed_for.remove(stack))
+    assert watching.look_once("v100") == 0
+    assert installed_for == ["v100"]
+    log.write(replace(over, rental=Rental(now, (charge(now),))))
+    watching.look_once("v100")
+    assert installed_for == []
+
+
+def test_a_cancellation_that_waits_for_a_command_is_none(tmp_path):
+    hands = actions.RentalActions("v100", Home(tmp_path, tmp_path))
+    with locks.alone_on("v100", "make up", hands.home):
+        assert hands.cancel(pressing=False) == "another command works on stack v100"
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_stack_without_limits_is_told_how_to_write_them(monkeypatch, tmp_path, is_known):
+    home, now = Home(tmp_path, tmp_path), datetime.now(UTC)
+    if is_known:
+        log_of("local", home).write(Record("timer@here", now, Verdict("over", "nothing is billed"), Rental(now)))
+    monkeypatch.setattr(limits, "account_and_owner", lambda stack: (OpenedAccount(EmptyAccount()), OWNER))
+    with pytest.raises(UserMistake, match="Nothing limits stack local: .*has no microcluster:guard. Write for example"):
+        limits.limits_known("local", home)
 
 
 def test_who_looks_often_leaves_no_connection_to_the_machines_open(monkeypatch):

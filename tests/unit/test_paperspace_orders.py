@@ -120,6 +120,14 @@ def test_an_order_after_a_failed_one_names_its_machines_host_key(team, renter):
     assert len([name for name in team.names("scripts") if name.startswith("boot-")]) == 1
 
 
+def test_an_order_that_fails_by_chance_is_to_be_repeated(team, renter):
+    net = network(team, renter)
+    team.fault("machines-create", "error", way="http_429", times=20)
+    with pytest.raises(ProviderError, match=r"nothing was ordered\. Run the command again\.$"):
+        renter.create("Machine", networkId=net)
+    assert team.names("machines") == []
+
+
 def test_the_end_of_a_rental_puts_the_waiting_ssh_key_in_place(home, team, renter):
     folder, ledger = home / "keys" / STACK, renter.create("Ledger")
     stack_keys.prepare(folder, STACK)
@@ -143,8 +151,10 @@ def test_an_end_that_is_proven_stays_proven_where_keys_cannot_be_renewed(home, r
 def test_a_new_journal_waits_for_the_lists_before_it_orders(home, team, renter):
     net = network(team, renter)
     (home / "journal").rename(home / "journal-that-was-lost")
-    later = Renter(team.key_file, renter.public_key)
-    later.create("Machine", networkId=net)
+    later, began = Renter(team.key_file, renter.public_key), team.account.clock.now()
+    made = later.create("Machine", networkId=net)
+    ordered = later.market.find("machine", made.resource_id, later.owner, fresh=False).since
+    assert ordered.timestamp() - began > Paperspace.settled_s
     assert any("this computer's journal did not order with it last" in line for line in later.said.lines)
     assert len([name for name in team.names("scripts") if name.startswith("claim-")]) == 1
 
@@ -223,6 +233,14 @@ def test_a_refresh_releases_the_static_address_of_a_machine_deleted_by_hand(team
     assert open_items(team) == ["private network", "public ip"]
     assert renter.read("Machine", made, renter.inputs("Machine", networkId=net)) is None
     assert open_items(team) == ["private network"]
+
+
+def test_what_was_deleted_by_hand_is_closed_in_the_journal(team, renter):
+    net, journal = network(team, renter), renter.market.journal(renter.owner)
+    delete_in_the_console(renter, renter.create("Machine", networkId=net).resource_id)
+    for _ in range(2):  # The second time it is found.
+        made = renter.create("Machine", networkId=net)
+    assert list(journal.accepted("machine")) == [made.resource_id]
 
 
 def test_an_address_that_a_person_gave_to_another_machine_stays_there(team, renter):

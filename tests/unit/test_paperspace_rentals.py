@@ -225,3 +225,13 @@ def test_the_end_of_a_renamed_stack_leaves_its_keys_to_it(home, renter):
     ended = replace(ended, urn=ended.urn.replace(f":{STACK}:", ":big:"))
     PAPERSPACE.resource("paperspace:index:Ledger").delete(ended, "any", renter.inputs("Ledger"), {})
     assert Home.of().label_of("big") == STACK
+
+
+def test_the_next_update_names_the_rental_of_an_older_versions_machine(team, renter):
+    net = network(team, renter)
+    made = renter.create("Machine", networkId=net)
+    older = replace(made, outputs={**made.outputs, "rental": None})
+    assert renter.update("Machine", older, renter.inputs("Machine", networkId=net))["rental"] == made.outputs["rental"]
+    assert made.outputs["rental"] == renter.market.terms(renter.owner).rental_id(
+        renter.market.whoami().account_id, renter.owner
+    )

@@ -159,6 +159,16 @@ def test_a_guest_that_somebody_cancelled_ends_the_wait_at_once(clock, gone):
         looking_at(Shown(READY | gone)).look()
 
 
+def test_only_a_guest_that_its_list_calls_ready_is_read_itself(clock):
+    account, listed = Shown(), [READY | transaction("POWER_ON"), READY]
+    cancelled = READY | {"billingItem": None}
+    account.guest = lambda guest_id, owner, max_age_s: listed.pop(0) if max_age_s else cancelled
+    watched = looking_at(account)
+    assert "in transaction POWER_ON" in watched.look().detail
+    with pytest.raises(ProviderError, match="was cancelled by somebody else"):
+        watched.look()
+
+
 def test_of_several_orders_for_one_name_the_newest_counts(clock):
     listed = [order("CANCELLED", 9), order("PENDING_APPROVAL", 11), order("APPROVED", 10)]
     state = looking_at(Shown(UNBILLED, *listed)).look()
