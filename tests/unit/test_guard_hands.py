@@ -203,7 +203,7 @@ def test_a_timer_stays_until_it_has_seen_a_rental_end(monkeypatch, tmp_path):
     assert installed_for == []
 
 
-def test_a_cancellation_that_waits_for_a_command_is_none(tmp_path):
+def test_a_guard_that_waits_for_another_command_says_so(tmp_path):
     hands = actions.RentalActions("v100", Home(tmp_path, tmp_path))
     with locks.alone_on("v100", "make up", hands.home):
         assert hands.cancel(pressing=False) == "another command works on stack v100"
