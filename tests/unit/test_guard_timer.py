@@ -16,7 +16,8 @@ from microcluster.setup.errors import CommandFailed
 
 SYSTEMCTL = r"""#!PYTHON
 import os, pathlib, re, subprocess, sys
-home, command = pathlib.Path(os.environ["HOME"]), sys.argv[2]
+home, (whose, command) = pathlib.Path(os.environ["HOME"]), sys.argv[1:3]
+assert whose == "--user", "a person may not change the timers of the whole computer"
 with open(home / "systemctl", "a") as asked:
     asked.write(" ".join(sys.argv[1:]) + "\n")
 if command == "show-environment":
@@ -144,6 +145,7 @@ def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_removed
     assert "Persistent=true" in (computer.units / f"{job.name}.timer").read_text()
     assert f"enable --now {job.name}.timer" in (computer.person / "systemctl").read_text()
     assert (chosen.remove(), chosen.remove(), chosen.where()) == (True, False, ("", False))
+    assert f"disable --now {job.name}.timer" in (computer.person / "systemctl").read_text()
     assert not list(computer.units.iterdir())
 
 

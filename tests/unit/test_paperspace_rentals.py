@@ -14,7 +14,7 @@ from microcluster.accounts.paperspace.__main__ import PAPERSPACE
 from microcluster.accounts.paperspace.account import Order, Paperspace
 from microcluster.accounts.paperspace.specs import full_name
 from microcluster.accounts.shared import order as kernel
-from microcluster.accounts.shared.account import Claim, Extension, OrderRequest, Terms
+from microcluster.accounts.shared.account import Claim, Extension, OrderRequest
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.accounts.shared.journal import Journal
 from microcluster.accounts.shared.opened_account import OpenedAccount
@@ -143,7 +143,8 @@ def older_version(monkeypatch) -> None:
 
 
 def test_a_rentals_terms_are_a_script_of_their_own_and_end_together(team, renter):
-    renter.session.limits = Terms(0, 1800, 12000)
+    limited = renter.inputs("Ledger", leaseMinutes=1800, budgetCents=12000)
+    PAPERSPACE.resource("paperspace:index:Ledger").heed(renter.session, limited)
     machine = renter.create("Machine", networkId=network(team, renter))
     claim = renter.market.claim(renter.owner)
     assert (claim.terms.lease_minutes, claim.terms.budget_cents) == (1800, 12000)
