@@ -22,7 +22,6 @@ from microcluster.guard.texts import facts, sentence_of
 from microcluster.run.cluster import cluster_of
 from microcluster.run.job import resume_run
 from microcluster.run.watch import watch_run
-from microcluster.setup.environment import use_own_backend
 from microcluster.setup.errors import UNKNOWN, CommandFailed
 
 LOOK_EVERY_S, MOST_LOOKS = 60, 24 * 60
@@ -55,7 +54,6 @@ def guard_of(
 def look_once(stack: str, *, as_json: bool = False) -> int:
     """Look once at the limits of a stack, act, and print what was found; return its exit code."""
     home = Home.of()
-    use_own_backend(home)
     looking = guard_of(stack, limits_known(stack, home), os.environ.get(BY_TIMER, "guard"))
     before = [each for each in looking.log.records() if each.who == looking.who and each.rental and each.rental.open]
     record = looking.look()

@@ -173,7 +173,6 @@ def test_a_timer_that_cannot_be_removed_does_not_disturb_an_end(monkeypatch, tmp
 
     monkeypatch.setenv("MICROCLUSTER_HOME", str(tmp_path))
     for name, value in {
-        "use_own_backend": lambda home: None,
         "limits_known": lambda stack, home: Limits(),
         "guard_of": lambda *args: SimpleNamespace(log=GuardLog(tmp_path), who="guard@here", look=lambda: ended),
     }.items():
@@ -190,7 +189,6 @@ def test_a_timer_stays_until_it_has_seen_a_rental_end(monkeypatch, tmp_path):
     log.write(replace(over, who="watch@desk", rental=Rental(now, (charge(now),))))
     installed_for = ["v100"]
     for name, value in {
-        "use_own_backend": lambda home: None,
         "limits_known": lambda stack, home: Limits(),
         "guard_of": lambda *args: SimpleNamespace(log=log, who="timer@here", look=lambda: over),
     }.items():

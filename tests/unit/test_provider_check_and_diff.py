@@ -101,3 +101,9 @@ def test_a_preview_prices_the_cluster_and_keeps_its_datacenters_router():
     assert Ledgers().known_outputs({**LEDGER, "privateVlanId": "1234"}, vlan)["backendRouterId"] == "5"
     assert "backendRouterId" not in Ledgers().known_outputs({**LEDGER, "privateVlanId": "99"}, vlan)
     assert not Ledgers().REPLACE_ON
+
+
+def test_a_preview_prices_no_cluster_that_it_does_not_know_yet():
+    old = {"backendRouterId": "5", "accountId": "9"}
+    kept = Ledgers().known_outputs({**LEDGER, "nodes": UNKNOWN}, old)
+    assert (kept["accountId"], kept.get("pricePerHour")) == ("9", None)
