@@ -104,6 +104,6 @@ def test_a_preview_prices_the_cluster_and_keeps_its_datacenters_router():
 
 
 def test_a_preview_prices_no_cluster_that_it_does_not_know_yet():
-    old = {"backendRouterId": "5", "accountId": "9"}
-    kept = Ledgers().known_outputs({**LEDGER, "nodes": UNKNOWN}, old)
-    assert (kept["accountId"], kept.get("pricePerHour")) == ("9", None)
+    inputs, old = {**LEDGER, "nodes": UNKNOWN}, {"backendRouterId": "5", "accountId": "9"}
+    for kept in (Ledgers().known_outputs(inputs, old), Ledgers().previewed(None, inputs, old)):
+        assert (kept["accountId"], kept.get("pricePerHour"), kept.get("priceSource")) == ("9", None, None)

@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pydantic import ValidationError
+
 from microcluster.accounts.shared import resource
 from microcluster.accounts.shared.account import Quote, Resource
 from microcluster.accounts.shared.api_calls import at
 from microcluster.accounts.shared.errors import ProviderError
 from microcluster.accounts.shared.key_file import CredentialsError
 from microcluster.accounts.shared.order import Operation
-from microcluster.accounts.shared.spec import Values, problems
+from microcluster.accounts.shared.spec import Values
 from microcluster.accounts.softlayer import billing, catalog
 from microcluster.accounts.softlayer.account import SoftLayer
 from microcluster.accounts.softlayer.api import Api
@@ -44,12 +46,12 @@ class Ledgers(resource.Ledger):
     def previewed(self, op: Operation, inputs: Values, old: Values) -> dict[str, Any]:
         """Price the cluster by the account, if there is a key and a prompt answer, else by the catalog."""
         outputs = self.known_outputs(inputs, old)
-        if problems(LedgerSpec, inputs):
-            return outputs
         try:
             spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
             quote = _answered(PREVIEW_LIMIT_S, lambda: billing.quote(op.market(account_id).api, spec))
             return outputs | resource.priced(quote)
+        except ValidationError:
+            return outputs
         except CredentialsError:
             why = "there is no key"
         except (ProviderError, ArithmeticError) as error:
