@@ -47,11 +47,13 @@ class Ledgers(resource.Ledger):
         """Price the cluster by the account, if there is a key and a prompt answer, else by the catalog."""
         outputs = self.known_outputs(inputs, old)
         try:
-            spec, account_id = LedgerSpec.model_validate(inputs), old.get("accountId")
+            spec = LedgerSpec.model_validate(inputs)
+        except ValidationError:  # A preview need not know all inputs.
+            return outputs
+        account_id = old.get("accountId")
+        try:
             quote = _answered(PREVIEW_LIMIT_S, lambda: billing.quote(op.market(account_id).api, spec))
             return outputs | resource.priced(quote)
-        except ValidationError:
-            return outputs
         except CredentialsError:
             why = "there is no key"
         except (ProviderError, ArithmeticError) as error:
