@@ -99,13 +99,12 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
     if cluster.queue:
         return _start_queued(hosts[0], cluster, secrets)
     container = cluster.container
-    wait_for_ssh(hosts[0])
-    if _keeps_its_version(hosts[0], cluster):
-        return "running"
     worlds = _go_on(hosts[0], cluster) if cluster.job.any_world else ()
     on_all(hosts, lambda host: (wait_for_ssh(host), ensure_ranks_reach(host, hosts, cluster)))
     _end_all(hosts, cluster, "all-but")  # A cluster carries one run.
     launcher = hosts[0]
+    if _keeps_its_version(launcher, cluster):
+        return "running"
     images = on_all(hosts, lambda host: image_id(host, container.tag) or "none") if container else ()
     send_data(hosts, cluster)
     folder = RunFolder(cluster, tuple(images), _ensure_word(hosts, cluster), worlds)
@@ -128,11 +127,14 @@ def start_job(hosts: Sequence[Host], cluster: ClusterFacts, secrets: Mapping[str
 
 
 def _keeps_its_version(launcher: Host, cluster: ClusterFacts) -> bool:
-    """Return whether the run is alive as another version began it: its supervisor reads the files of that version alone."""
+    """Return whether a supervisor of an earlier version is at work on the run, which reads the files of its own version alone.
+
+    One that hangs is ended, and the run begun anew; so is one whose document nobody here reads.
+    """
     seen = (queue.look if cluster.queue else _look)(launcher, cluster)
     begun = seen.get("job")
-    version = begun.get("version") if isinstance(begun, dict) else None
-    if not seen.get("alive") or version == document.VERSION:
+    is_earlier = isinstance(begun, dict) and begun.get("version") in document.EARLIER
+    if not (seen.get("alive") and is_earlier and observe(launcher, cluster).state in ALIVE):
         return False
     note(
         f"run {cluster.run} on {launcher.facts.name} goes on as the version of microcluster that began it: none of its files is replaced, "
@@ -148,6 +150,7 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
         RemoteError: a node has parts that nobody can read, and would be cancelled with them.
     """
     path, staying = RunFolder(cluster).path, {host.name for host in cluster.hosts}
+    wait_for_ssh(launcher)
     answer = launcher.run(("sh", "-c", READ_JOB, path), answer_bytes=SNAPSHOT_BYTES).stdout
     last = read_answer(LAST, answer, f"reading the nodes of run {cluster.run} on {launcher}")
     pairs = zip(last["machines"].get("names", ()), last["machines"].get("addresses", ()), strict=False)
@@ -168,8 +171,6 @@ def _go_on(launcher: Host, cluster: ClusterFacts) -> tuple[int, ...]:
 def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str] | None) -> str:
     """Submit the run, unless its job is in the queue, and return when the queue has granted its nodes."""
     wait_for_ssh(login)
-    if _keeps_its_version(login, cluster):
-        return "running"
     request, earlier, own_jobs = queue.request_of(cluster), [], []
     for job, record in queue.jobs_of(login):
         if owner_of(record) != owner_of(request):  # It may have a copy of our key.
@@ -179,6 +180,8 @@ def _start_queued(login: Host, cluster: ClusterFacts, secrets: Mapping[str, str]
         else:
             own_jobs.append(record)
     queue.leave(login, earlier)  # A stack carries one run, and never one that was asked to end.
+    if _keeps_its_version(login, cluster):
+        return "running"
     queue.check_interpreters(login, cluster)
     send_data([login], cluster)
     worlds = _go_on(login, cluster) if cluster.job.any_world else ()

@@ -5,7 +5,9 @@ import fcntl
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -62,19 +64,19 @@ def test_a_run_folder_of_an_earlier_version_names_the_next_step(tmp_path):
         job.observe(Losing(0), known)
 
 
-def test_a_living_run_of_another_version_keeps_its_files(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(job, "wait_for_ssh", lambda host: None)
+@pytest.mark.parametrize(
+    ("version", "silent_s", "kept"), [(9, 0, True), (document.VERSION, 0, False), (9, 3600, False), (7, 0, False)]
+)
+def test_only_a_run_at_work_of_an_earlier_version_keeps_its_files(tmp_path, version, silent_s, kept):
     known = here(tmp_path, container=None)
     folder = RunFolder(known)
     job.place(Losing(0), folder.path, folder.texts())
-    file = tmp_path / "runs/abcdef012345/job.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 9}))
-    before = file.read_text()
+    file = Path(folder.path) / "job.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": version}))
+    (file.parent / "alive_at").write_text(str(time.monotonic() - silent_s))
     with (file.parent / "supervisor.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert job.start_job([Losing(0)], known) == "running"
-    assert file.read_text() == before
-    assert "goes on as the version of microcluster that began it" in capsys.readouterr().err
+        assert job._keeps_its_version(Losing(0), known) == kept
 
 
 def test_a_graceful_stop_lets_a_program_that_watches_the_file_end_itself(tmp_path, monkeypatch):
