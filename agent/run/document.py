@@ -75,20 +75,11 @@ Program = NamedTuple(
         ("title", str),  # Name of what is trained, in a few words.
         ("trainer", str),  # Name and version of the program that trains.
         ("folder", str),  # Folder where it starts, on every host.
-        (
-            "sent_program",
-            Optional[str],
-        ),  # Source of that folder on the launcher, if it came from the operator's computer.
+        ("sent_program", Optional[str]),  # Folder on the launcher that it is copied from; None for a program not sent.
         ("files", Sequence[str]),  # Names below the run's folder.
-        (
-            "secrets",
-            Sequence[str],
-        ),  # Environment variables of the operator that the program may be given, never their values.
+        ("secrets", Sequence[str]),  # Names of the operator's environment variables that the program may be given.
         ("secrets_folder", str),  # Folder with a file for each of them.
-        (
-            "environment",
-            Optional[str],
-        ),  # Folder of the programs that the run installs for itself, on a machine without containers.
+        ("environment", Optional[str]),  # Folder of programs that the run installs where there is no container.
         ("make_environment", Optional[Sequence[str]]),  # Argv that installs them.
         ("setup", Sequence[Tuple[str, str]]),  # (line, script) of job.setup; the script runs once on every node.
         ("imports", Sequence[str]),  # Argv that looks for a script's imports; empty for a program that is no script.
@@ -117,10 +108,7 @@ Machines = NamedTuple(
         ("driver", int),
         ("port_speed_mbps", Optional[int]),
         ("probe_port", int),
-        (
-            "meeting_port",
-            Optional[int],
-        ),  # First port of the first node that is tried as the meeting place of all processes.
+        ("meeting_port", Optional[int]),  # First port that is tried as the processes' meeting place, on the first node.
     ],
 )
 Logs = NamedTuple(

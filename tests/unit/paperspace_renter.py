@@ -24,6 +24,8 @@ from tests.chaos.accounts import Door
 from tests.chaos.wire import Wire
 
 STACK = "pair"
+OTHER = f"{STACK}-00000000.microcluster"
+"""Name of things that bear the mark of another stack."""
 CLOCK_RATE = 200
 LIMIT_S = 3000.0
 PLACE = {"region": "ny2", "machineType": "P4000x2", "templateId": "twnlo3zj", "diskGb": 50, "publicIpType": "static"}

@@ -16,6 +16,7 @@ from microcluster.accounts.shared.opened_account import OpenedAccount
 from microcluster.core import stack_keys
 from microcluster.core.home import Owner, mark_of
 from tests.unit.paperspace_renter import (
+    OTHER,
     STACK,
     Renter,
     forget_answers,
@@ -27,8 +28,6 @@ from tests.unit.paperspace_renter import home as home  # noqa: PLC0414 - the fix
 from tests.unit.paperspace_renter import renter as renter  # noqa: PLC0414 - the fixture
 from tests.unit.paperspace_renter import team as team  # noqa: PLC0414 - the fixture
 from tests.unit.paperspace_renter import team_of as team_of  # noqa: PLC0414 - the fixture
-
-OTHER = f"{STACK}-00000000.microcluster"
 
 
 def test_a_cluster_is_rented_read_back_unchanged_and_ended_with_nothing_billed(team, renter):

@@ -23,6 +23,7 @@ from microcluster.core import stack_keys
 from microcluster.core.home import Home, Owner
 from tests.unit.paperspace_renter import (
     CLOCK_RATE,
+    OTHER,
     STACK,
     Renter,
     forget_answers,
@@ -34,8 +35,6 @@ from tests.unit.paperspace_renter import home as home  # noqa: PLC0414 - the fix
 from tests.unit.paperspace_renter import renter as renter  # noqa: PLC0414 - the fixture
 from tests.unit.paperspace_renter import team as team  # noqa: PLC0414 - the fixture
 from tests.unit.paperspace_renter import team_of as team_of  # noqa: PLC0414 - the fixture
-
-OTHER = f"{STACK}-00000000.microcluster"
 
 
 def test_a_kept_drive_keeps_its_network_and_all_else_is_closed(team, renter):
