@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from agent.run.document import CHECKPOINT, LONGEST_METRIC, NO_CHECKPOINTS, STEP, RunDocument
 from microcluster.core.plain_text import printable
+from microcluster.jobs import weights_and_biases
 from microcluster.jobs.finished_data import LARGEST_WHOLE_BYTES, DataPlan, FinishedData
 from microcluster.jobs.image import is_ours, named_image, pythons
 from microcluster.jobs.job_section import MOST_STEPS, Hardware, Origin, Section, Sections
@@ -66,19 +67,10 @@ SECRET_HINT = (
 FOLDER = re.compile(r"\{(logdir|data)\}")
 DATA = re.compile(r"(?<!\{)\{data\}")
 LONG_NAME = re.compile(rf"\(\?P<\w{{{LONGEST_METRIC + 1}}}")
-WANDB_KEY, WANDB_FOLDER = "WANDB_API_KEY", "wandb"
-"""The key of Weights & Biases, and what its package makes in the folder that it is given."""
-WANDB = re.compile(r"wandb(\[.*\])?==|.*\binstall\b.*\bwandb\b")
-"""Among the requirements, or in a line of job.setup."""
 SETUP_LIMIT_S = 3600
 """Time limit of each line of job.setup."""
 IN_CONTAINER = "/var/lib/microcluster"
 """Folder in a container, below which each run notes which lines it has run there; a new container has none."""
-WANDB_MODE = f"""if [ "${{GROUP_RANK:-${{NODE_RANK:-0}}}}" != 0 ]; then export WANDB_MODE=disabled
-elif [ -r "$0" ]; then {WANDB_KEY}=$(cat "$0"); export {WANDB_KEY} WANDB_MODE=online; fi
-exec "$@"
-"""
-"""Only the first node takes part: a program that starts it on each node would claim one run twice. The key stays in its file until then."""
 
 
 class OwnProgram(Section):
@@ -293,15 +285,15 @@ class OwnProgram(Section):
         command = _filled(line, places)
         if command[0] == "python":
             command = (python, *command[1:])
-        tracks = any(map(WANDB.match, (*self.requirements, *(self.setup or ()))))
-        words = (*start, *(_tracked(begun) if tracks else ()), *command)
+        tracks = weights_and_biases.is_installed_by((*self.requirements, *(self.setup or ())))
+        words = (*start, *(weights_and_biases.tracked(begun) if tracks else ()), *command)
         return RankCommand(
             words,
             resumed=words + _filled(self.resume or "", {**places, "checkpoint": CHECKPOINT, "step": STEP}),
             python=python,
             config_file=self.config_file,
             title=title,
-            secrets=(WANDB_KEY,) if tracks else (),
+            secrets=(weights_and_biases.KEY,) if tracks else (),
             variables={
                 name: FOLDER.sub(lambda found: folders.get(found[1], found[0]), value)
                 for name, value in self.environment.items()
@@ -317,7 +309,7 @@ class OwnProgram(Section):
             make_environment=None if begun.machines.container else ("sh", "-c", self._environment_script(begun)),
             setup=self._setup(begun),
             imports=self._imports(begun, command),
-            artifacts=(WANDB_FOLDER,),
+            artifacts=(weights_and_biases.FOLDER,),
             secrets=command.secrets,
             **started,
         )
@@ -447,17 +439,3 @@ def _placed(text: str, places: Mapping[str, str]) -> str:
     names = "|".join(places)
     place = re.compile(rf"\{{(\{{(?:{names})\}})\}}|\{{({names})\}}")
     return place.sub(lambda found: found[1] or places[found[2]], text)
-
-
-def _tracked(begun: RunDocument) -> Argv:
-    """Return the words before a command that tracks itself with Weights & Biases: offline, or online with a key that was given.
-
-    The run there has our run's id and word, so that an attempt that goes on continues its curves, and a second training does not.
-    """
-    settings = (
-        "WANDB_MODE=offline",
-        f"WANDB_DIR={begun.folder}",
-        f"WANDB_RUN_ID={begun.run}-{begun.word}",
-        "WANDB_RESUME=allow",
-    )
-    return ("env", *settings, "sh", "-c", WANDB_MODE, f"{begun.program.secrets_folder}/{WANDB_KEY}")
