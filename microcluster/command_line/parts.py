@@ -101,9 +101,15 @@ def suggest(text: str) -> None:
         say(f"Next: {text}")
 
 
-def print_json(facts: object) -> None:
-    """Print ``facts`` as JSON; money and times as text, control characters escaped."""
-    print(json.dumps(facts, indent=2, sort_keys=True, default=str).replace("\x7f", "\\u007f"))
+def print_json(facts: object, default: Callable[[Any], object] = str) -> None:
+    """Print ``facts`` as JSON, control characters escaped; piece by piece, since as one text they may take 100 MB.
+
+    Args:
+        default: what to print of a value that JSON does not have: of money and times their text.
+    """
+    for piece in json.JSONEncoder(indent=2, sort_keys=True, default=default).iterencode(facts):
+        sys.stdout.write(piece.replace("\x7f", "\\u007f"))
+    print()
 
 
 def agrees(question: str) -> bool:

@@ -117,13 +117,21 @@ class NamedHost(Host):
             streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
             argv = (*self.argv, *words, "--", self.facts.name)
             try:
-                code = subprocess.run(argv, timeout=limit_s, check=False, **streams, **options).returncode
+                process = subprocess.Popen(argv, **streams, **options)
             except FileNotFoundError as missing:
                 raise RemoteError(
                     "There is no ssh on this computer. Install openssh-client, then try again."
                 ) from missing
+            # The thread that waits may end with this process, and a login that goes on would leave its connection for a minute.
+            atexit.register(process.kill)
+            try:
+                code = process.wait(limit_s)
             except subprocess.TimeoutExpired:
                 code = f"none after {limit_s:.0f} s"
+            finally:
+                process.kill()
+                process.wait()
+                atexit.unregister(process.kill)
             out.seek(0)
             printed = out.read(WORDS_BYTES)
         if code:

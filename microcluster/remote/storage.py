@@ -138,7 +138,10 @@ def _ensure_mounted(host: Host, device: str, disk: DataDisk) -> bool:
     same = host.run(("sh", "-c", 'stat -L -c %t:%T "$(findmnt -nro SOURCE -M "$1")"', "source", disk.mount_point))
     source, _, label = mounted.partition(" ")
     if same.stdout != host.run(number).stdout and label != disk.label:
-        raise RemoteError(f"mounting {device} of {host} at {disk.mount_point}: {source} is mounted there already.")
+        raise RemoteError(
+            f"mounting {device} of {host} at {disk.mount_point}: {source} is mounted there already. If nothing needs it there: "
+            f"fab ssh {host.facts.name}, then umount {disk.mount_point}; then run the same command again."
+        )
     return False
 
 

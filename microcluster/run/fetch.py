@@ -53,7 +53,7 @@ def fetch_runs(stack: str, *, as_json: bool = False, everything: bool = False) -
             f"The report was not written: {sentence(str(error))} While the machines are there: fab report --stack {stack}"
         )
     if as_json:
-        print_json(brought[0] | {"earlier": brought[1:]})
+        print_json(brought[0] | {"earlier": brought[1:]}, _as_json)
     else:
         translates = cluster.job.translator
         use = f"`fab translate FILE --stack {stack}` translates with it, " if translates else ""
@@ -121,9 +121,13 @@ def _fetch(
     return {
         "folder": folder,
         "brought": done.new,
-        "files": [asdict(each) for each in found.files] if as_json else [],
+        "files": found.files,
         "failed": done.failed,
     }
+
+
+def _as_json(value: RemoteFile | Path) -> object:
+    return asdict(value) if isinstance(value, RemoteFile) else str(value)
 
 
 def show_unfetched(stack: str, *, as_json: bool) -> int:

@@ -331,13 +331,14 @@ def _adopt_orphans() -> None:
 
 
 def _wait_for_masters() -> None:
-    """Return when no connection of OpenSSH's is being closed any more, or after a while."""
+    """Return when all connections of OpenSSH's are closed, or after a while: each ends some milliseconds after it has agreed to."""
     until = time.monotonic() + CLOSING_S
-    while time.monotonic() < until and any("[mux]" in _name(pid) for pid in CHILDREN.read_text().split()):
+    while time.monotonic() < until and any(_argv(pid).startswith("ssh\0") for pid in CHILDREN.read_text().split()):
         time.sleep(LOOK_EVERY_S)
 
 
-def _name(pid: str) -> str:
+def _argv(pid: int | str) -> str:
+    """Return the arguments of a process, NUL-separated; nothing of one that has ended or is ending."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text()
     return ""
@@ -349,8 +350,8 @@ def _kill_children(but: int) -> list[str]:
     while children := [int(pid) for pid in CHILDREN.read_text().split() if int(pid) != but]:
         for pid in children:
             with contextlib.suppress(OSError):
-                if (state := Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != "Z":
-                    found.append(f"{Path(f'/proc/{pid}/cmdline').read_text()[:100]} ({state})")
+                if argv := _argv(pid):
+                    found.append(argv.replace("\0", " ")[:300])
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
     return found

@@ -10,9 +10,19 @@ from typing import Any
 import pytest
 
 from tests.hostile.commands import COMMANDS, case_of
+from tests.hostile.stage import CLOSING_S
 
 pytestmark = pytest.mark.timeout(840)  # The first test waits for all cases, which takes minutes.
 ROOT = Path(__file__).parents[2]
+LOOK = """
+import subprocess, sys, time
+from tests.hostile import stage
+subprocess.Popen(["ssh", "-c", f"import time; time.sleep({sys.argv[1]})", "-M", "-N"], executable=sys.executable)
+time.sleep(0.5)
+stage._wait_for_masters()
+print(stage._kill_children(but=0))
+"""
+"""Program that starts what looks like a connection of OpenSSH's, and prints what a case would say is left."""
 SEED, CASES = 17, 200
 PROMISES = {
     "place": "nothing is made, changed or removed outside the run's folder",
@@ -73,3 +83,9 @@ def test_every_command_is_content_with_machines_that_attack_nobody(tmp_path):
 def test_a_case_is_the_same_again_by_its_seed_and_number():
     assert [case_of(3, number) for number in range(50)] == [case_of(3, number) for number in range(50)]
     assert len({str(case_of(seed, 1).attack) for seed in range(50)}) > 25
+
+
+@pytest.mark.parametrize(("lives_s", "left"), [(CLOSING_S / 2, "[]"), (60, "-M -N")])
+def test_a_connection_that_is_closing_is_not_one_left_behind(lives_s, left):
+    argv = (sys.executable, "-c", LOOK, str(lives_s))
+    assert left in subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout

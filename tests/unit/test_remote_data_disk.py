@@ -59,3 +59,10 @@ def test_a_disk_of_another_size_is_not_taken():
     machine = FakeMachine(disks={"/dev/xvdc": Disk(2000 * GIB - 512), "/dev/xvda": Disk(2000 * GIB)})
     with pytest.raises(RemoteError, match="2000 GB"):
         ensure_data_disk(machine, WANTED)
+
+
+def test_a_mount_point_that_another_file_system_has_is_left_to_a_person():
+    machine = FakeMachine(mounts={"/data": "/dev/xvdd"})
+    machine.disks["/dev/xvdd"] = Disk(100 * GIB, kind="ext4", label="another")
+    with pytest.raises(RemoteError, match=r"already\..*: fab ssh gpu-0, then umount /data; then run the same command"):
+        ensure_data_disk(machine, WANTED)

@@ -2,6 +2,7 @@
 
 import getpass
 import subprocess
+import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -78,6 +79,13 @@ def site(tmp_path, keys, server):
     yield write
     for host in hosts:
         host._disconnect()
+
+
+def running():
+    """Return the command lines of all processes."""
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield each.read_text()
 
 
 def with_keys(keys, text):
@@ -280,3 +288,12 @@ def test_a_banner_of_the_login_host_is_not_shown(site, served, capfd):
     hostile = served(banner="\x1b]0;owned\x07" * 100)
     assert site(port=hostile.port).run(("echo", "there")).stdout == "there\n"
     assert "owned" not in "".join(capfd.readouterr())
+
+
+def test_a_login_that_a_command_does_not_wait_for_ends_with_it(site, served):
+    silent = served(greet=lambda connection: time.sleep(30))
+    config = site(port=silent.port).argv[-1]
+    late = "on_all([NamedHost('site', sys.argv[1])], NamedHost.connect, late='', timeout_s=1)"
+    imports = "import sys\nfrom microcluster.remote.openssh import NamedHost\nfrom microcluster.remote.parallel import on_all\n"
+    subprocess.run([sys.executable, "-c", imports + late, config], check=True)
+    assert [argv for argv in running() if config in argv] == []
