@@ -1,12 +1,15 @@
 """What of a run is fetched already, by the list that the last fetch has left."""
 
 import json
-from dataclasses import replace
+import os
+import tracemalloc
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from microcluster.command_line.parts import print_json
 from microcluster.remote.inventory import Inventory, RemoteFile
 from microcluster.run import fetch
 from microcluster.setup import environment
@@ -101,3 +104,18 @@ def test_the_list_that_a_fetch_leaves_is_the_one_that_translating_reads(tmp_path
     manifest = json.loads((tmp_path / fetch.MANIFEST).read_text())
     assert (manifest["run"], manifest["word"], manifest["step"]) == ("abcdef012345", "0a1b2c", 9)
     assert {"path", "size", "sha256", "what", "there"} <= set(manifest["files"][0])
+
+
+def test_files_are_printed_as_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"folder": Path("/a"), "files": FOUND.files}, fetch._as_json)
+    assert json.loads(capsys.readouterr().out) == {"folder": "/a", "files": [asdict(file) for file in FOUND.files]}
+
+
+def test_a_long_list_of_files_is_not_held_as_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull, "w") as nowhere:
+        monkeypatch.setattr("sys.stdout", nowhere)
+        tracemalloc.start()
+        print_json({"files": [LARGE] * 2000}, fetch._as_json)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert most < 300_000, "bytes"
