@@ -108,7 +108,7 @@ def print_json(facts: object, default: Callable[[Any], object] = str) -> None:
         default: what to print of a value that JSON does not have: of money and times their text.
     """
     for piece in json.JSONEncoder(indent=2, sort_keys=True, default=default).iterencode(facts):
-        sys.stdout.write(piece.replace("\x7f", "\\u007f"))
+        print(piece.replace("\x7f", "\\u007f"), end="")
     print()
 
 
