@@ -85,7 +85,7 @@ def test_cancelled_and_still_billed_is_cancelled_again_and_finally_an_alarm():
 def test_a_lease_nearly_over_ends_a_busy_and_a_silent_run(run):
     reserve_h = (STOP_S + FETCH_S + CANCEL_S) / 3600
     limits = Limits(lease_h=Decimal(30))
-    before, then = (decide(limits, seen(30 - reserve_h + step, run)) for step in (-0.01, 0))
+    before, then = (decide(limits, seen(30 - reserve_h + step, run)) for step in (-0.5 / 3600, 0))
     assert (before.step, then.step, then.fetch_by) == ("warn", "end", after(30))
 
 

@@ -143,6 +143,7 @@ def test_with_systemd_it_is_a_timer_that_catches_up_after_a_sleep_and_is_removed
     assert f"systemd's timer {job.name}" in said and "ends with your login" not in said
     assert "Type=oneshot" in (computer.units / f"{job.name}.service").read_text()
     assert "Persistent=true" in (computer.units / f"{job.name}.timer").read_text()
+    assert {each.stat().st_mode & 0o777 for each in computer.units.iterdir()} == {0o600}
     assert f"enable --now {job.name}.timer" in (computer.person / "systemctl").read_text()
     assert (chosen.remove(), chosen.remove(), chosen.where()) == (True, False, ("", False))
     assert f"disable --now {job.name}.timer" in (computer.person / "systemctl").read_text()

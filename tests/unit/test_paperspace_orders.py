@@ -12,10 +12,13 @@ from microcluster.accounts.paperspace.account import Paperspace, drive_password
 from microcluster.accounts.paperspace.credentials import Credentials
 from microcluster.accounts.paperspace.machine import host_key
 from microcluster.accounts.shared.errors import PartialFailure, ProviderError
+from microcluster.accounts.shared.journal import Intent
 from microcluster.accounts.shared.opened_account import OpenedAccount
+from microcluster.accounts.shared.order import ORDER_ATTEMPTS, PAUSE_S
 from microcluster.core import stack_keys
 from microcluster.core.home import Owner, mark_of
 from tests.unit.paperspace_renter import (
+    CLOCK_RATE,
     OTHER,
     STACK,
     Renter,
@@ -63,6 +66,14 @@ def test_a_lost_answer_makes_one_machine_found_by_its_startup_script(team, rente
     renter.create("Machine", networkId=net)
     assert any("is assigned to machine" in line for line in renter.said.lines)
     assert team.names("machines") == [f"gpu-0.{renter.owner}.microcluster"]
+
+
+def test_an_order_with_a_lost_answer_may_turn_up_until_the_lists_are_settled(renter):
+    renter.market.journal(renter.owner).intend(Intent("gpu-0", "machine", "gpu-0"))
+    opened = OpenedAccount(renter.market)
+    [sentence] = opened.to_come(renter.owner, (), time_scale=1.0)
+    assert "the order of gpu-0" in sentence and "may still turn up" in sentence
+    assert opened.to_come(renter.owner, (), time_scale=1e-12) == []
 
 
 def test_another_computer_with_the_stacks_keys_adopts_machine_and_host_key(home, team, renter, monkeypatch):
@@ -119,12 +130,14 @@ def test_an_order_after_a_failed_one_names_its_machines_host_key(team, renter):
     assert len([name for name in team.names("scripts") if name.startswith("boot-")]) == 1
 
 
-def test_an_order_that_fails_by_chance_is_to_be_repeated(team, renter):
-    net = network(team, renter)
+def test_an_order_that_fails_by_chance_is_to_be_repeated(team, renter, monkeypatch):
+    net, paused, wait = network(team, renter), [], renter.session.stop.wait
     team.fault("machines-create", "error", way="http_429", times=20)
+    monkeypatch.setattr(renter.session.stop, "wait", lambda seconds: paused.append(seconds) or wait(seconds))
     with pytest.raises(ProviderError, match=r"nothing was ordered\. Run the command again\.$"):
         renter.create("Machine", networkId=net)
     assert team.names("machines") == []
+    assert paused.count(PAUSE_S / CLOCK_RATE) == ORDER_ATTEMPTS
 
 
 def test_the_end_of_a_rental_puts_the_waiting_ssh_key_in_place(home, team, renter):

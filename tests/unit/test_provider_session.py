@@ -76,6 +76,11 @@ def test_an_unexpected_error_is_reported_without_the_key_in_it(tmp_path, monkeyp
     assert "RuntimeError: header (secret) is refused. This is a bug." in refusals.told[0]
 
 
+def test_the_engine_is_told_that_secrets_are_to_come_unmarked():
+    answer = Provider(SOFTLAYER, "", ParentWatch().is_over).Configure(provider_pb2.ConfigureRequest(), Refusals())
+    assert (answer.acceptSecrets, answer.supportsPreview) == (False, True)
+
+
 GUEST = {
     **{"mark": "1f3a9c42", "hostname": "gpu-0", "domain": "v100-1f3a9c42.microcluster", "datacenter": "lon06"},
     **{"flavor": "AC1_16X120X100", "os": "UBUNTU_18_64", "portSpeedMbps": 1000},

@@ -9,7 +9,7 @@ from microcluster.accounts.paperspace.__main__ import PAPERSPACE
 from microcluster.accounts.paperspace.account import Paperspace
 from microcluster.accounts.shared.account import Pending
 from microcluster.accounts.shared.errors import ProviderError, WaitError
-from microcluster.accounts.shared.order import STANDING_S, Log, Operation, Session
+from microcluster.accounts.shared.order import SHORTEST_PAUSE_S, STANDING_S, Log, Operation, Session
 from microcluster.accounts.softlayer.__main__ import SOFTLAYER
 from microcluster.accounts.softlayer.account import SoftLayer
 
@@ -41,6 +41,19 @@ def test_a_stop_ends_a_long_pause_at_once():
     with pytest.raises(WaitError, match="stopped on request"):
         waiter(3600, stop, scale=120).wait_until("it", lambda: Pending("building"))
     assert time.monotonic() - began < 30, "the shortest pause is a minute"
+
+
+def test_a_wait_pauses_between_two_looks():
+    paused: list[float | None] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            paused.append(timeout)
+            return False
+
+    answers = iter([Pending("building"), Pending("building"), "ready"])
+    waiter(stop=Stop(), scale=1).wait_until("it", lambda: next(answers))
+    assert paused == [SHORTEST_PAUSE_S, SHORTEST_PAUSE_S]
 
 
 def test_progress_shows_elapsed_and_usual_time():
